@@ -1,0 +1,1 @@
+"""Computation on tables and graphs alone: it sees neither rows nor budgets."""

@@ -1,0 +1,1 @@
+"""Plans: what to measure through the airlock and how to estimate from the answers."""

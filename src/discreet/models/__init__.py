@@ -1,0 +1,1 @@
+"""Bayesian networks and the file formats that carry them."""

@@ -1,0 +1,1 @@
+"""Pure values that every layer speaks: schema, table, graph, law, measurement."""
