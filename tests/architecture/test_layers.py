@@ -1,0 +1,68 @@
+"""The arrows of the architecture: the import contracts hold, and a planted arrow back breaks them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PLANTED = {
+    "a table that opens the airlock's drawer": ("vocabulary/table.py", "import discreet.privacy.noise"),
+    "an algorithm that imports the layer of models": (
+        "algorithms/__init__.py",
+        "import discreet.models.network",
+    ),
+    "an estimate that goes back to the rows": ("models/network.py", "import discreet.privacy.counts"),
+    "noise drawn outside privacy.noise": ("privacy/budget.py", "import opendp.prelude"),
+    "rows queried outside privacy.counts": ("models/network.py", "import duckdb"),
+    "an audit that spends budget": ("judgement/__init__.py", "import discreet.privacy.airlock"),
+}
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the contracts of `folder/pyproject.toml` over the package in `folder/src`."""
+    environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "COLUMNS": "200"}
+    return subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-cache"],
+        cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+
+def test_the_import_contracts_hold() -> None:
+    """Every module imports only what its layer may."""
+    answer = lint_imports(ROOT)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "0 broken" in answer.stdout
+
+
+@pytest.mark.parametrize("offence", PLANTED)
+def test_a_planted_import_breaks_a_contract(offence: str, tmp_path: Path) -> None:
+    """A contract that cannot fail is no contract: each forbidden arrow, once drawn, is reported."""
+    module, line = PLANTED[offence]
+    missing = [
+        name for name in (module, target_file(line)) if name and not (ROOT / "src/discreet" / name).exists()
+    ]
+    if missing:
+        pytest.skip(f"{missing[0]} is not there yet")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    with (tmp_path / "src/discreet" / module).open("a", encoding="utf-8") as source:
+        source.write(f"\n{line}\n")
+    answer = lint_imports(tmp_path)
+    assert answer.returncode == 1, answer.stdout + answer.stderr
+    assert "BROKEN" in answer.stdout
+
+
+def target_file(line: str) -> str:
+    """The file or folder that an import line names, if it is one of ours."""
+    name = line.removeprefix("import ")
+    if not name.startswith("discreet."):
+        return ""
+    relative = name.removeprefix("discreet.").replace(".", "/")
+    return relative if (ROOT / "src/discreet" / relative).is_dir() else f"{relative}.py"
