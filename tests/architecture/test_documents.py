@@ -1,10 +1,10 @@
 """The documents tell the truth: their Python runs, their commands print what is shown, none is left out.
 
 A document's blocks run in order, in one namespace and one temporary folder. A ```text block right after a
-```python block is what it prints; in a ```console block each `$ discreet …` line runs and the lines below it are
-its output (`# exits with 2` ends the line of a command that must fail so). `…` stands for anything, on a line of
-its own for any number of lines. A name after the language (```toml clinic.toml) writes the block to that file;
-`norun` leaves it alone.
+```python block is what it prints; in a ```console block each `$ discreet …` line runs, and the lines below it
+are its output (a command that must fail ends in `# exits with 2`). `…` stands for anything, on a line of its own
+for any number of lines. A name after the language (```toml clinic.toml) writes the block to that file; `norun`
+leaves it alone.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def run_command(where: str, command: str, shown: str) -> bool:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     plain = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONUTF8": "1"}
     answer = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command], env={**os.environ, **plain, "PATH": path}, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS, check=False,
+        ["bash", "-o", "pipefail", "-c", command], env={**os.environ, **plain, "PATH": path}, timeout=SECONDS,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
     )  # fmt: skip
     printed = answer.stdout.decode("utf-8")
     assert answer.returncode == int(expected[1] if expected else 0), f"{where}: $ {command}\n{printed}"

@@ -60,7 +60,7 @@ def offences(find: Callable[[str], list[str]], paths: list[Path]) -> dict[str, l
 
 
 def undocumented(source: str) -> list[str]:
-    """The public names without a docstring; a method that a sibling class in the module explains needs none."""
+    """The public names without a docstring; a method needs none if a class of the same module explains it."""
     tree = ast.parse(source)
     found = [] if ast.get_docstring(tree) or not tree.body else ["module"]
     definitions = list(public_definitions(tree))
