@@ -1,10 +1,10 @@
 """The documents tell the truth: their Python runs, their commands print what is shown, none is left out.
 
 A document's blocks run in order, in one namespace and one temporary folder. A ```text block right after a
-```python block is what it prints; in a ```console block each `$ discreet …` line runs, and the lines below it
-are its output (a command that must fail ends in `# exits with 2`). `…` stands for anything, on a line of its own
-for any number of lines. A name after the language (```toml clinic.toml) writes the block to that file; `norun`
-leaves it alone.
+```python block is what it prints. In a ```console block each `$ discreet …` line runs, and the lines below it
+are its output; a command that must fail ends in `# exits with 2`. `…` stands for anything, on a line of its
+own for any number of lines. A name after the language (```toml clinic.toml) writes the block to that file;
+`norun` leaves it alone.
 """
 
 from __future__ import annotations
