@@ -65,7 +65,11 @@ def undocumented(source: str) -> list[str]:
     found = [] if ast.get_docstring(tree) or not tree.body else ["module"]
     definitions = list(public_definitions(tree))
     explained = {
-        name.rpartition(".")[2] for name, node in definitions if "." in name and ast.get_docstring(node)
+        member.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for member in node.body
+        if isinstance(member, ast.FunctionDef) and ast.get_docstring(member)
     }
     return found + [
         name
