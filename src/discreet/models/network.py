@@ -34,8 +34,9 @@ class Network:
             )
         if len(self.cpts) != len(self.dag):
             raise NetworkError(f"{len(self.dag)} nodes need as many tables, not {len(self.cpts)}")
+        sizes = self.schema.sizes
         for name, cpt in zip(self.dag.nodes, self.cpts, strict=True):
-            _check_cpt(name, cpt, self.dag.family(name), self.schema.sizes)
+            _check_cpt(name, cpt, self.dag.family(name), sizes)
 
     @classmethod
     def build(
