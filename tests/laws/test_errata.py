@@ -1,0 +1,195 @@
+"""The arithmetic behind `docs/errata.md`: each test shows a printed formula at fault, without our code."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+Array = npt.NDArray[np.float64]
+
+
+def printed_marginal(family: Array, parents: Array) -> Array:
+    """[000, Proc. 1]: T/T_pa over its sum along the child; the child is the last axis."""
+    quotient = family / parents[..., None]
+    return np.asarray(quotient / quotient.sum(axis=-1, keepdims=True))
+
+
+def test_procedure_1_does_not_depend_on_the_parent_table() -> None:
+    """[000, Proc. 1] T_pa cancels: any two parent tables give the same result, which is no joint."""
+    family = np.array([[30.0, 10.0], [5.0, 55.0], [1.0, 1.0]])
+    one = printed_marginal(family, np.array([40.0, 60.0, 2.0]))
+    other = printed_marginal(family, np.array([7.0, 1000.0, 3.0]))
+    assert np.allclose(one, other, rtol=0, atol=1e-15)
+    assert one.sum() == pytest.approx(3.0)  # one for each parent row: a conditional, where 1 was meant
+
+
+def printed_error(conditional: Array, parents: Array, family: Array) -> float:
+    """[000, Eq. 12]: the mean of Θ·sqrt(1/T_pa² + 1/T²) over the cells."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float((conditional * np.sqrt(1 / parents[..., None] ** 2 + 1 / family**2)).mean())
+
+
+def test_equation_12_is_ruled_by_its_smallest_noisy_count() -> None:
+    """[000, Eq. 12] One noisy count of 1 outweighs all others, 0 makes it infinite, and the sign is lost."""
+    parents, conditional = np.array([1000.0, 1000.0]), np.full((2, 2), 0.5)
+    usual = printed_error(conditional, parents, np.full((2, 2), 500.0))
+    rare = printed_error(conditional, parents, np.array([[500.0, 500.0], [500.0, 1.0]]))
+    assert rare > 50 * usual
+    assert math.isinf(printed_error(conditional, parents, np.array([[500.0, 500.0], [500.0, 0.0]])))
+    assert rare == printed_error(conditional, parents, np.array([[500.0, 500.0], [500.0, -1.0]]))
+
+
+def printed_shares(weights: Array) -> Array:
+    """[000, Eq. 13]: each share is a product of √c over all other nodes, c = 1/(W·δ)."""
+    roots = 1 / np.sqrt(weights)
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = np.array([np.prod(np.delete(roots, i)) for i in range(len(roots))])
+        return np.asarray(products / products.sum())
+
+
+def test_equation_13_is_a_square_root_rule_that_overflows_as_printed() -> None:
+    """[000, Eq. 13] The shares are ε_i ∝ √(W_i·δ_i); the printed products leave float64 on a larger graph."""
+    rng = np.random.default_rng(13)
+    small = rng.uniform(1e-6, 1e-4, size=37)
+    assert np.allclose(printed_shares(small), np.sqrt(small) / np.sqrt(small).sum(), rtol=1e-12, atol=0)
+    assert not np.isfinite(printed_shares(rng.uniform(1e-6, 1e-4, size=200))).all()
+
+
+def variance_of_mean(weights: Array, variances: Array) -> float:
+    """The variance of a weighted mean of independent estimates."""
+    shares = weights / weights.sum()
+    return float((shares**2 * variances).sum())
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.floats(0.01, 10), st.integers(1, 1000)), min_size=2, max_size=6))
+def test_linear_weights_never_beat_inverse_variance(tables: list[tuple[float, int]]) -> None:
+    """[001, Eq. 17] A margin that sums c cells of noise 2/ε has variance 8c/ε²; weights ε ignore both."""
+    epsilon, cells = np.array(tables).T
+    variances = 8 * cells / epsilon**2
+    best = variance_of_mean(1 / variances, variances)
+    assert variance_of_mean(epsilon, variances) >= best * (1 - 1e-12)
+
+
+def test_linear_weights_can_be_worse_than_the_best_table_alone() -> None:
+    """[001, Eq. 17] A margin of 1 cell averaged with one of 15: four times the variance of the former."""
+    variances = 8 * np.array([1.0, 15.0])  # at ε = 1 the margin sums 1 cell here, 15 there
+    assert variance_of_mean(np.ones(2), variances) == pytest.approx(4 * variances[0])
+    assert variance_of_mean(1 / variances, variances) < variances[0]
+
+
+def test_equation_18_makes_negative_cells() -> None:
+    """[001, Eq. 18] Spreading a correction evenly over the cells of a margin takes small ones below zero."""
+    table, agreed = np.array([[0.30, 0.02], [0.40, 0.28]]), np.array([0.20, 0.80])
+    corrected = table + (agreed - table.sum(axis=1))[:, None] / 2
+    assert np.allclose(corrected.sum(axis=1), agreed)
+    assert corrected.min() < 0
+
+
+def test_line_17_weighs_the_first_stage_far_above_its_worth() -> None:
+    """[000, Alg. 1, line 17] At the paper's β = 0.1 and ε_I = ε_B/10 its mean has over twice the variance of
+    the second stage alone, and more than the whole budget spent evenly at once (D-Ind)."""
+    total, first, rate = 1.0, 0.1, 0.1
+    amplified = math.log((math.exp(first) - 1) / rate + 1)
+    noise_first = 1 / (amplified * rate)  # relative to the rows: noise at ε on βn of them
+    noise_second = 1 / (total - first)
+    weight = first / total
+    printed = weight**2 * noise_first**2 + (1 - weight) ** 2 * noise_second**2
+    assert printed > 2 * noise_second**2
+    assert printed > 2.9 * (1 / total) ** 2
+    assert 1 / (1 / noise_first**2 + 1 / noise_second**2) < noise_second**2  # inverse variance does not lose
+
+
+def test_the_log_ratio_of_a_record_grows_with_the_number_of_nodes() -> None:
+    """[002, Thm. 4.1] With d bits in [ω, 1−ω] the posterior moves by d·log((1−ω)/ω), beyond 2·‖L‖∞."""
+    omega, nodes = 0.3, 5
+    grid = np.linspace(omega, 1 - omega, 401)
+    one_bit = (grid / grid.sum())[-1] / ((1 - grid) / (1 - grid).sum())[-1]  # all ones against all zeros
+    lipschitz = math.log((1 - omega) / omega)
+    moved = nodes * math.log(one_bit)
+    assert moved > 2 * lipschitz
+    assert moved <= 2 * nodes * lipschitz
+
+
+def test_the_posterior_density_moves_more_than_the_map_mechanism_claims() -> None:
+    """[002, Alg. 3] At ω = 0.4 one of 1, 10, 100 rows moves the density by 2.0, 3.5, 4.1; Δ claims 0.64."""
+    omega = 0.4
+    grid = np.linspace(omega, 1 - omega, 2001)
+
+    def density(ones: int, rows: int) -> Array:
+        log_likelihood = ones * np.log(grid) + (rows - ones) * np.log1p(-grid)
+        likelihood = np.exp(log_likelihood - log_likelihood.max())
+        return np.asarray(likelihood / np.trapezoid(likelihood, grid))
+
+    claimed = math.sqrt(math.log((1 - omega) / omega))
+    moved = [max(np.abs(density(k, n) - density(k + 1, n)).max() for k in range(n)) for n in (1, 10, 100)]
+    assert claimed == pytest.approx(0.637, abs=1e-3)
+    assert moved == pytest.approx([2.0, 3.52, 4.11], abs=0.02)
+
+
+@pytest.mark.parametrize("rows", [10, 1000, 100_000])
+def test_clamping_a_posterior_sample_is_not_private(rows: int) -> None:
+    """[002] The atom that clamping puts on ω has over n times the mass for n−1 ones that it has for n ones."""
+    omega = Fraction(1, 5)
+    # P(Beta(n+1, 1) ≤ ω) and P(Beta(n, 2) ≤ ω), both divided by ω^n
+    all_ones, one_zero = omega, (rows + 1) - rows * omega
+    claimed = 2 * math.log((1 - omega) / omega)
+    assert math.log(one_zero / all_ones) > claimed
+    assert one_zero / all_ones > rows
+
+
+def test_the_stealth_increment_dwarfs_the_counts() -> None:
+    """[002, Cor. 3] Naive Bayes on 8 bits, t = 3, ε = 1: the increment adds 61 times the rows of a 50-row table."""
+    nodes, t, epsilon, rows = 8, 3.0, 1.0, 50
+    closure = 2 * nodes  # ∅, each bit, and the class with each other bit
+    coefficient = 4 * t * closure**2 / epsilon * 2 ** (-nodes / 2)  # of the constant basis vector 2^(−d/2)·1
+    added = coefficient * 2 ** (-nodes / 2) * 2**nodes
+    assert added == pytest.approx(61.44 * rows)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(st.integers(0, 1000), min_size=2, max_size=8).filter(any),
+    st.fractions(min_value=Fraction(1, 100)),
+)
+def test_idm_intervals_give_the_network_away(counts: list[int], prior: Fraction) -> None:
+    """[003, Lemma 3] Normalised lower bounds are the frequencies, exactly and whatever the secret S is."""
+    total = sum(counts)
+    lower = [Fraction(count) / (total + prior) for count in counts]
+    assert [bound / sum(lower) for bound in lower] == [Fraction(count, total) for count in counts]
+
+
+def test_equation_14_as_printed_is_not_the_likelihood() -> None:
+    """[003, Eq. 14] Maximising the sum of P(x|θ) in place of its logarithms picks the end of the interval."""
+    grid = np.linspace(0.1, 0.9, 81)
+    ones, zeros = 60, 40
+    assert grid[(ones * grid + zeros * (1 - grid)).argmax()] == pytest.approx(0.9)
+    assert grid[(ones * np.log(grid) + zeros * np.log(1 - grid)).argmax()] == pytest.approx(0.6)
+
+
+def entropy(probabilities: Array) -> float:
+    """Shannon entropy in bits."""
+    positive = probabilities[probabilities > 0]
+    return float(-(positive * np.log2(positive)).sum())
+
+
+def test_normalised_mutual_information_has_no_small_sensitivity() -> None:
+    """[004, Lemma 1] holds for mutual information; once normalised, one row in 10 000 moves it from 0 to 1."""
+
+    def informations(counts: Array) -> tuple[float, float]:
+        joint = counts / counts.sum()
+        rows, columns = entropy(joint.sum(axis=1)), entropy(joint.sum(axis=0))
+        mutual = rows + columns - entropy(joint)
+        return mutual, mutual / min(rows, columns) if min(rows, columns) else 0.0
+
+    n = 10_000
+    before, after = informations(np.array([[n, 0.0], [0, 0]])), informations(np.array([[n - 1, 0.0], [0, 1]]))
+    lemma = math.log2(n) / n + (n - 1) / n * math.log2(n / (n - 1))
+    assert after[0] - before[0] == pytest.approx(lemma)
+    assert after[1] - before[1] == pytest.approx(1.0)
