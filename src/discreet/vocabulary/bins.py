@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -34,7 +36,7 @@ class Bins:
             raise SchemaError(
                 f"{len(edges)} bin edges make {max(len(edges) - 1, 0)} bins; at least 3 edges are needed"
             )
-        for low, high in zip(edges[:-1], edges[1:], strict=True):
+        for low, high in pairwise(edges):
             if not low < high:
                 raise SchemaError(f"bin edge {high:g} follows {low:g}; edges must increase")
         object.__setattr__(self, "edges", edges)
@@ -47,7 +49,7 @@ class Bins:
         """One label for each bin, such as '[18, 40)'; brackets say which edges belong to it."""
         last = len(self) - 1
         found = []
-        for i, (low, high) in enumerate(zip(self.edges[:-1], self.edges[1:], strict=True)):
+        for i, (low, high) in enumerate(pairwise(self.edges)):
             left = "[" if (self.closed == "left" or i == 0) and math.isfinite(low) else "("
             right = "]" if (self.closed == "right" or i == last) and math.isfinite(high) else ")"
             found.append(f"{left}{write_number(low)}, {write_number(high)}{right}")
@@ -56,6 +58,11 @@ class Bins:
     def holds(self, value: float) -> bool:
         """Whether some bin takes this number."""
         return self.edges[0] <= value <= self.edges[-1]
+
+    def place(self, value: float) -> int:
+        """The bin of one number that some bin holds."""
+        cut = bisect.bisect_right if self.closed == "left" else bisect.bisect_left
+        return cut(self.edges, value, 1, len(self.edges) - 1) - 1
 
     def locate(self, values: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
         """The bin of each number, or -1 for NaN and for a number beyond the finite outermost edges."""
@@ -67,7 +74,7 @@ class Bins:
         return found
 
     def draw(self, codes: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[np.float64]:
-        """A uniform draw inside the bin of each code; a bin with an open end has no uniform law and is refused."""
+        """A uniform draw inside the bin of each code; a bin with an open end has none and is refused."""
         low, high = np.asarray(self.edges[:-1]), np.asarray(self.edges[1:])
         for i in np.flatnonzero(~np.isfinite(low) | ~np.isfinite(high)):
             if np.any(codes == i):

@@ -1,4 +1,4 @@
-"""The schema: which attributes a table has and which levels each may take; declared by people, never read from rows."""
+"""The schema: the attributes of a table and the levels of each; declared by people, never read from rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_LEVELS = 65_536
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Attribute:
-    """One column: a name and one label for each code; the level for missing values, if declared, is the last."""
+    """One column: a name and a label for each code; the level for missing values, if any, is the last."""
 
     name: str
     levels: tuple[str, ...]
@@ -135,7 +135,7 @@ class Attribute:
         return tuple(groups), np.asarray(found, dtype=self.dtype)
 
     def encode(self, column: Any, *, first_row: int = 1) -> npt.NDArray[Any]:
-        """The code of every value of a column; see `columns.encode_column` for which value matches which level."""
+        """The code of every value of a column; the module `columns` says which value is which level."""
         return columns.encode_column(self, column, first_row=first_row)
 
     def decode(
@@ -231,7 +231,7 @@ class Schema:
         return parse_document(document)
 
     def to_json(self) -> dict[str, Any]:
-        """The schema as plain JSON values; order is kept in arrays, open ends are the texts 'inf' and '-inf'."""
+        """The schema as plain JSON values; order is kept in arrays, open ends are 'inf' and '-inf'."""
         from discreet.vocabulary.schema_document import make_document
 
         return make_document(self)
@@ -272,13 +272,13 @@ class Schema:
         return Schema(tuple(self[name] for name in names))
 
     def encode(self, table: Any, *, first_row: int = 1) -> dict[str, npt.NDArray[Any]]:
-        """The codes of every declared attribute of a mapping, frame or Arrow table; other columns are ignored."""
+        """The codes of every attribute, from a mapping, frame or Arrow table; other columns are ignored."""
         return columns.encode_table(self, table, first_row=first_row)
 
     def decode(
         self, codes: Mapping[str, npt.ArrayLike], *, rng: np.random.Generator | int | None = None
     ) -> dict[str, npt.NDArray[Any]]:
-        """The labels of every column of codes; with `rng`, binned numbers become uniform draws inside their bins."""
+        """The labels of every column of codes; with `rng`, binned numbers become draws inside their bins."""
         source = None if rng is None else np.random.default_rng(rng)
         return {name: self[name].decode(column, rng=source) for name, column in codes.items()}
 

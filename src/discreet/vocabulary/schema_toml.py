@@ -40,14 +40,15 @@ def parse_toml(content: bytes | str) -> Schema:
     """The schema that TOML text declares."""
     if len(content) > MAX_BYTES:
         raise FormatError(f"a schema of more than {MAX_BYTES // 2**20} MiB; larger ones are not read")
-    if isinstance(content, bytes):
-        try:
-            content = content.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = content.count(b"\n", 0, error.start) + 1
-            raise FormatError(f"not UTF-8 text (at line {line}: byte 0x{content[error.start]:02x})") from None
     try:
-        document = tomllib.loads(content)
+        text = content if isinstance(content, str) else content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise FormatError(
+            f"not UTF-8 text: byte 0x{error.object[error.start]:02x} (at line {line})"
+        ) from None
+    try:
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise FormatError(f"not valid TOML: {error}") from None
     except (RecursionError, ValueError) as error:  # arrays nested too deep; an integer of thousands of digits

@@ -9,7 +9,7 @@ from discreet.vocabulary.errors import SchemaError
 from discreet.vocabulary.wording import list_some, require_label, require_name, show
 
 MAX_HEIGHT = 32
-"""The tallest tree accepted: 2³² levels if every group had two members, and far below Python's recursion limit."""
+"""The tallest tree accepted: 2³² levels in pairs of pairs, and far below Python's recursion limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Taxonomy:
-    """A tree whose leaves are levels; `members` are the topmost groups, and levels that belong to no group."""
+    """A tree whose leaves are levels; `members` are its topmost groups and the levels in no group."""
 
     members: tuple[str | Group, ...]
 
@@ -54,7 +54,7 @@ class Taxonomy:
 
     @classmethod
     def halve(cls, levels: Sequence[str]) -> Taxonomy:
-        """The tree that joins neighbours in pairs, then pairs of pairs, as PrivBayes does for numbers [004]."""
+        """The tree that joins neighbours in pairs, then pairs of pairs, as for numbers in PrivBayes [004]."""
         row: list[tuple[str, str, str | Group]] = [(level, level, level) for level in levels]
         if len(row) < 3:
             raise SchemaError(f"{len(row)} levels are too few to halve; at least 3 are needed")
@@ -105,7 +105,7 @@ class Taxonomy:
         return {leaf: path[min(height - depth, len(path)) - 1] for leaf, path in paths.items()}
 
     def require_levels(self, levels: Sequence[str], missing: str | None) -> None:
-        """Refuse a tree that leaves out a level or has one that is not declared; `missing` may be left out."""
+        """Refuse a tree that leaves out a level or has an undeclared one; `missing` may be left out."""
         leaves = self.leaves
         declared = set(levels)
         unknown = next((leaf for leaf in leaves if leaf not in declared), None)

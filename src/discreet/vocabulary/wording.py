@@ -38,7 +38,7 @@ def require_name(what: str, name: object) -> None:
     for char in name:
         if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp"):
             raise SchemaError(
-                f"{what} {show(name)} contains {char!r}; control characters, line breaks and surrogates are not allowed"
+                f"{what} {show(name)} contains {char!r}; control characters and surrogates are not allowed"
             )
 
 
