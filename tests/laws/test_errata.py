@@ -135,7 +135,7 @@ def test_the_posterior_density_moves_more_than_the_map_mechanism_claims() -> Non
 
 @pytest.mark.parametrize("rows", [10, 1000, 100_000])
 def test_clamping_a_posterior_sample_is_not_private(rows: int) -> None:
-    """[002] The atom that clamping puts on ω has over n times the mass for n−1 ones that it has for n ones."""
+    """[002] The atom that clamping puts on ω has over n times as much mass for n−1 ones as for n ones."""
     omega = Fraction(1, 5)
     # P(Beta(n+1, 1) ≤ ω) and P(Beta(n, 2) ≤ ω), both divided by ω^n
     all_ones, one_zero = omega, (rows + 1) - rows * omega
@@ -145,7 +145,7 @@ def test_clamping_a_posterior_sample_is_not_private(rows: int) -> None:
 
 
 def test_the_stealth_increment_dwarfs_the_counts() -> None:
-    """[002, Cor. 3] Naive Bayes on 8 bits, t = 3, ε = 1: the increment adds 61 times the rows of a 50-row table."""
+    """[002, Cor. 3] Naive Bayes on 8 bits, t = 3, ε = 1: a table of 50 rows gains 61 times its weight."""
     nodes, t, epsilon, rows = 8, 3.0, 1.0, 50
     closure = 2 * nodes  # ∅, each bit, and the class with each other bit
     coefficient = 4 * t * closure**2 / epsilon * 2 ** (-nodes / 2)  # of the constant basis vector 2^(−d/2)·1
@@ -180,7 +180,7 @@ def entropy(probabilities: Array) -> float:
 
 
 def test_normalised_mutual_information_has_no_small_sensitivity() -> None:
-    """[004, Lemma 1] holds for mutual information; once normalised, one row in 10 000 moves it from 0 to 1."""
+    """[004, Lemma 1] holds for mutual information; normalised, it moves from 0 to 1 by one row in 10 000."""
 
     def informations(counts: Array) -> tuple[float, float]:
         joint = counts / counts.sum()
