@@ -6,20 +6,66 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from discreet.models import examples
+    from discreet.models.bif import read_bif, write_bif
+    from discreet.models.network import Network
+    from discreet.models.network_json import read_network, write_network
+    from discreet.privacy.budget import ZCDP, ApproxDP, PureDP, Unit
+    from discreet.privacy.ledger import open_ledger
     from discreet.vocabulary import errors
+    from discreet.vocabulary.bins import Bins
     from discreet.vocabulary.graph import DAG
+    from discreet.vocabulary.measurement import Measurement
+    from discreet.vocabulary.schema import Attribute, Schema
     from discreet.vocabulary.table import Table
+    from discreet.vocabulary.taxonomy import Taxonomy
 
 __version__ = "0.1.0"
 
-__all__ = ["DAG", "Table", "__version__", "errors"]
+__all__ = [
+    "DAG",
+    "ZCDP",
+    "ApproxDP",
+    "Attribute",
+    "Bins",
+    "Measurement",
+    "Network",
+    "PureDP",
+    "Schema",
+    "Table",
+    "Taxonomy",
+    "Unit",
+    "__version__",
+    "errors",
+    "examples",
+    "open_ledger",
+    "read_bif",
+    "read_network",
+    "write_bif",
+    "write_network",
+]
 
-# Where each public name lives: its module, or (module, name there). Imported on first use, so that
-# `import discreet` costs nothing but this file.
-_HOMES: dict[str, str | tuple[str, str]] = {
+# The module where each public name lives; loaded on first use, so that `import discreet` costs nothing.
+_HOMES = {
+    "ApproxDP": "discreet.privacy.budget",
+    "Attribute": "discreet.vocabulary.schema",
+    "Bins": "discreet.vocabulary.bins",
     "DAG": "discreet.vocabulary.graph",
+    "Measurement": "discreet.vocabulary.measurement",
+    "Network": "discreet.models.network",
+    "PureDP": "discreet.privacy.budget",
+    "Schema": "discreet.vocabulary.schema",
     "Table": "discreet.vocabulary.table",
+    "Taxonomy": "discreet.vocabulary.taxonomy",
+    "Unit": "discreet.privacy.budget",
+    "ZCDP": "discreet.privacy.budget",
     "errors": "discreet.vocabulary",
+    "examples": "discreet.models",
+    "open_ledger": "discreet.privacy.ledger",
+    "read_bif": "discreet.models.bif",
+    "read_network": "discreet.models.network_json",
+    "write_bif": "discreet.models.bif",
+    "write_network": "discreet.models.network_json",
 }
 
 if not TYPE_CHECKING:  # a type checker that saw this function would believe in every name
@@ -27,10 +73,8 @@ if not TYPE_CHECKING:  # a type checker that saw this function would believe in 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
             raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-        home = _HOMES[name]
-        module, inner = home if isinstance(home, tuple) else (home, name)
-        holder = import_module(module)
-        found = getattr(holder, inner) if hasattr(holder, inner) else import_module(f"{module}.{inner}")
+        home = import_module(_HOMES[name])
+        found = getattr(home, name) if hasattr(home, name) else import_module(f"{home.__name__}.{name}")
         globals()[name] = found
         return found
 

@@ -78,7 +78,5 @@ def test_type_checkers_see_the_same_names() -> None:
     for node in guarded.body:
         assert isinstance(node, ast.ImportFrom)
         seen |= {alias.asname or alias.name: (node.module, alias.name) for alias in node.names}
-    assert seen == {
-        name: home if isinstance(home, tuple) else (home, name) for name, home in discreet._HOMES.items()
-    }
+    assert seen == {name: (home, name) for name, home in discreet._HOMES.items()}
     assert sorted(discreet.__all__) == sorted([*seen, "__version__"])
