@@ -13,6 +13,8 @@ from typing import Any, Self
 from discreet.vocabulary.errors import BudgetError, Overspent
 from discreet.vocabulary.exact import Number, read_fraction, read_positive, show_equation, show_fraction
 
+LARGEST = 10**9
+"""Beyond it a number protects nothing; a look without privacy is `Infinite`, and says so."""
 FLOAT_WEIGHT_GRAIN = 10**9
 """Weights that are floats are rounded to this many equal parts, so that the shares stay short to write."""
 
@@ -131,7 +133,7 @@ class PureDP(_Amount):
     epsilon: Fraction
 
     def __init__(self, epsilon: Number) -> None:
-        object.__setattr__(self, "epsilon", read_positive(epsilon, "ε", BudgetError))
+        object.__setattr__(self, "epsilon", _read_amount(epsilon, "ε"))
 
     def __str__(self) -> str:
         return show_equation("ε", self.epsilon)
@@ -144,7 +146,7 @@ class ZCDP(_Amount):
     rho: Fraction
 
     def __init__(self, rho: Number) -> None:
-        object.__setattr__(self, "rho", read_positive(rho, "ρ", BudgetError))
+        object.__setattr__(self, "rho", _read_amount(rho, "ρ"))
 
     def __str__(self) -> str:
         return show_equation("ρ", self.rho)
@@ -158,7 +160,7 @@ class ApproxDP(_Amount):
     delta: Fraction
 
     def __init__(self, epsilon: Number, delta: Number) -> None:
-        object.__setattr__(self, "epsilon", read_positive(epsilon, "ε", BudgetError))
+        object.__setattr__(self, "epsilon", _read_amount(epsilon, "ε"))
         exact = read_fraction(delta, "δ", BudgetError)
         if not 0 <= exact < 1:
             raise BudgetError(f"δ must be at least 0 and below 1, not {show_fraction(exact)}")
@@ -255,6 +257,13 @@ def read_budget(text: str) -> Finite:
     if kind is None:
         raise BudgetError(f'a budget is "epsilon=1", "rho=1/8" or "epsilon=1, delta=1e-6", not {text!r}')
     return kind(**amounts)
+
+
+def _read_amount(value: Number, symbol: str) -> Fraction:
+    exact = read_positive(value, symbol, BudgetError)
+    if exact > LARGEST:
+        raise BudgetError(f"{symbol} must be at most 1e9, not {show_fraction(exact)}")
+    return exact
 
 
 def _round_weights(weights: Sequence[Fraction]) -> list[Fraction]:

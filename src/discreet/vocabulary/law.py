@@ -155,7 +155,7 @@ class DiscreteGaussian:
         if sigma <= _TABULATED:
             tails = _tabulate_tails(self.sigma2)
             return tails[np.minimum(first, len(tails) - 1)]
-        # Euler-Maclaurin at the midpoint x = k − ½: Σ_{j≥k} f(j) = ∫_x f + f'(x)/24 − 7f'''(x)/5760 + O((x/σ²)^5).
+        # Euler-Maclaurin at x = k − ½: Σ_{j≥k} f(j) = ∫_x f + f'(x)/24 − 7f'''(x)/5760 + O((x/σ²)^5).
         z = (first - 0.5) / sigma
         density = np.exp(-z * z / 2.0)
         area = (
