@@ -29,6 +29,7 @@ class Numbers:
         return len(self.values)
 
     def value(self, row: int) -> object:
+        """The value in a row, counted from 0."""
         return self.values[row].item()
 
 
@@ -43,6 +44,7 @@ class Coded:
         return len(self.index)
 
     def value(self, row: int) -> object:
+        """The value in a row, counted from 0."""
         return self.values[self.index[row]]
 
 
@@ -56,6 +58,7 @@ class Objects:
         return len(self.values)
 
     def value(self, row: int) -> object:
+        """The value in a row, counted from 0."""
         return self.values[row]
 
 
