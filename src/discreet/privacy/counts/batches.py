@@ -1,0 +1,65 @@
+"""What a reader hands over: batches of codes, and weights that are counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.privacy.counts.limits import MAX_WEIGHT
+from discreet.vocabulary.errors import DataError
+from discreet.vocabulary.wording import show
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some rows: one column of codes for each attribute asked for, and their weights if there are any."""
+
+    rows: int
+    codes: list[npt.NDArray[Any]]
+    weights: npt.NDArray[np.int64] | None
+
+
+class Reader(Protocol):
+    """A table of rows that can be read again and again."""
+
+    @property
+    def label(self) -> str:
+        """How errors name the table."""
+
+    def stamp(self) -> object:
+        """Something that differs once the table was written to."""
+
+    def read(self, names: Sequence[str]) -> Iterator[Batch]:
+        """The codes of these attributes of every row."""
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+
+
+def check_weights(label: str, name: str, values: Any, first_row: int) -> npt.NDArray[np.int64]:
+    """The weights as int64; each must be a whole number from 0 to `MAX_WEIGHT`."""
+    held = np.asarray(values)
+    if held.dtype.kind in "iu":
+        bad = np.flatnonzero((held < 0) | (held > MAX_WEIGHT))
+    else:
+        held = np.array(list(values), dtype=object)
+        whole = (isinstance(value, int | np.integer) and not isinstance(value, bool) for value in held)
+        bad = np.flatnonzero(
+            [not fine or not 0 <= value <= MAX_WEIGHT for fine, value in zip(whole, held, strict=True)]
+        )
+    if bad.size:
+        raise refuse_weight(label, name, held[bad[0]], first_row + int(bad[0]))
+    return held.astype(np.int64)
+
+
+def refuse_weight(label: str, name: str, value: object, row: int) -> DataError:
+    """The error for a weight that is not a whole number in range."""
+    given = value.item() if isinstance(value, np.generic) else value
+    return DataError(
+        f"{label}: weight {show(name)}, row {row:,}: {show(given)} is not allowed; "
+        f"weights are whole numbers from 0 to {MAX_WEIGHT:,}"
+    )

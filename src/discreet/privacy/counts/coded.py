@@ -1,0 +1,132 @@
+"""The default engine: rows become small integers once, and every request is counted from those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.privacy.counts.batches import Batch, Reader
+from discreet.privacy.counts.limits import Limits
+from discreet.privacy.counts.reading import open_reader
+from discreet.vocabulary.errors import AirlockError, DataError
+from discreet.vocabulary.schema import Schema
+from discreet.vocabulary.table import Table
+
+
+class CodedCounter:
+    """Counts from codes: held in memory if they fit the limit, else read again, in batches, for each request."""
+
+    __slots__ = (
+        "_closed",
+        "_held",
+        "_limits",
+        "_reader",
+        "_rows",
+        "_schema",
+        "_stamp",
+        "_units",
+        "_weighted",
+    )
+
+    def __init__(self, reader: Reader, schema: Schema, *, weighted: bool, limits: Limits) -> None:
+        """Read every row once, so that a bad one is refused before anything is asked of the counter."""
+        self._reader, self._schema, self._limits, self._weighted = reader, schema, limits, weighted
+        self._closed = False
+        self._stamp = reader.stamp()
+        self._rows, self._units, self._held = self._load()
+
+    @classmethod
+    def open(cls, data: Any, schema: Schema, *, weight: str | None, limits: Limits) -> CodedCounter:
+        """A counter over a path, a `(connection, table)` pair, an Arrow table or dataset, or a frame."""
+        reader = open_reader(data, schema, weight, limits)
+        try:
+            return cls(reader, schema, weighted=weight is not None, limits=limits)
+        except BaseException:
+            reader.close()
+            raise
+
+    @property
+    def rows(self) -> int:
+        """The true number of rows, or the sum of the weights."""
+        return self._units
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the codes are held, or read again for each request."""
+        return self._held is not None
+
+    def count(self, sets: Sequence[Sequence[str]]) -> list[Table]:
+        """One exact int64 table for each attribute set, axes in the order asked; one pass for all of them."""
+        from discreet.privacy.counts.kernels import Tally
+
+        if self._closed:
+            raise AirlockError("the counter is closed; open the data again")
+        asked = self._limits.require_request(self._schema, sets)
+        names = [name for name in self._schema.names if any(name in members for members in asked)]
+        place = {name: i for i, name in enumerate(names)}
+        tally = Tally(
+            [self._schema[name].size for name in names],
+            [[place[name] for name in members] for members in asked],
+            weighted=self._weighted,
+            threads=self._limits.threads,
+        )
+        rows = 0
+        for batch in self._read(names):
+            tally.add(batch.codes, batch.weights)
+            rows += batch.rows
+        if rows != self._rows:
+            raise DataError(
+                f"{self._reader.label}: {rows:,} rows now, {self._rows:,} when it was opened; open it again"
+            )
+        return [Table(members, values) for members, values in zip(asked, tally.finish(), strict=True)]
+
+    def close(self) -> None:
+        """Forget the codes and let go of the file or connection."""
+        self._held, self._closed = None, True
+        self._reader.close()
+
+    def _read(self, names: Sequence[str]) -> Iterator[Batch]:
+        if self._held is not None:
+            codes, weights = self._held
+            yield Batch(self._rows, [codes[name] for name in names], weights)
+            return
+        self._require_unchanged()
+        yield from self._reader.read(names)
+        self._require_unchanged()
+
+    def _load(
+        self,
+    ) -> tuple[int, int, tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.int64] | None] | None]:
+        names = self._schema.names
+        width = sum(attribute.dtype.itemsize for attribute in self._schema) + 8 * self._weighted
+        kept: list[Batch] | None = []
+        rows = units = 0
+        for batch in self._reader.read(names):
+            rows += batch.rows
+            units += batch.rows if batch.weights is None else int(batch.weights.sum())
+            self._limits.require_rows(self._reader.label, max(rows, units))
+            if kept is not None:
+                kept.append(batch)
+                if rows * width > self._limits.codes:
+                    kept = None
+        if not units:
+            what = "no rows" if not rows else f"no weight in any of its {rows:,} rows"
+            raise DataError(f"{self._reader.label}: {what}; at least 1 is needed")
+        self._require_unchanged()
+        return rows, units, None if kept is None else self._join(kept)
+
+    def _join(self, kept: list[Batch]) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.int64] | None]:
+        codes: dict[str, npt.NDArray[Any]] = {}
+        for name in reversed(
+            self._schema.names
+        ):  # popped from the end, so that nothing is held twice for long
+            codes[name] = np.concatenate([batch.codes.pop() for batch in kept])
+        weights = [batch.weights for batch in kept if batch.weights is not None]
+        return codes, np.concatenate(weights) if weights else None
+
+    def _require_unchanged(self) -> None:
+        if self._reader.stamp() != self._stamp:
+            raise DataError(f"{self._reader.label}: the data changed after it was opened; open it again")
