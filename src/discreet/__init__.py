@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from discreet.models.bif import read_bif, write_bif
     from discreet.models.network import Network
     from discreet.models.network_json import read_network, write_network
+    from discreet.models.rows import Rows
     from discreet.privacy.budget import ZCDP, ApproxDP, PureDP, Unit
     from discreet.privacy.ledger import open_ledger
     from discreet.vocabulary import errors
@@ -31,6 +32,7 @@ __all__ = [
     "Measurement",
     "Network",
     "PureDP",
+    "Rows",
     "Schema",
     "Table",
     "Taxonomy",
@@ -54,6 +56,7 @@ _HOMES = {
     "Measurement": "discreet.vocabulary.measurement",
     "Network": "discreet.models.network",
     "PureDP": "discreet.privacy.budget",
+    "Rows": "discreet.models.rows",
     "Schema": "discreet.vocabulary.schema",
     "Table": "discreet.vocabulary.table",
     "Taxonomy": "discreet.vocabulary.taxonomy",

@@ -21,6 +21,7 @@ PLANTED = {
     "an estimate that goes back to the rows": ("models/network.py", "import discreet.privacy.counts"),
     "noise drawn outside privacy.noise": ("privacy/budget.py", "import opendp.prelude"),
     "rows queried outside privacy.counts": ("models/network.py", "import duckdb"),
+    "an audit that draws noise": ("judgement/__init__.py", "import discreet.privacy.noise"),
     "an audit that spends budget": ("judgement/__init__.py", "import discreet.privacy.airlock"),
 }
 
