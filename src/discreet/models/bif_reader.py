@@ -146,7 +146,7 @@ def _read_levels(tokens: Tokens, name: str) -> tuple[str, ...]:
 
 def _read_probability(tokens: Tokens) -> tuple[str, _Block]:
     tokens.expect("(")
-    start = tokens.at
+    begin = tokens.at
     child = tokens.take_name("the name of a variable")
     if tokens.peek() == "|":
         tokens.take()
@@ -157,10 +157,14 @@ def _read_probability(tokens: Tokens) -> tuple[str, _Block]:
     tokens.expect("{")
     entries: list[tuple[int, int]] = []
     while (token := tokens.take()) != "}":
-        entry = tokens.skip_entry()
-        if token != "property":
-            entries.append(entry)
-    return child, _Block(tuple(parents), entries, start)
+        start, stop = tokens.skip_entry()
+        if token == "property":
+            continue
+        if "}" in tokens.words[start:stop]:
+            place = tokens.find("}", start, stop)
+            tokens.refuse(place, f"found '}}' where ';' should end a row of {show(child)}")
+        entries.append((start, stop))
+    return child, _Block(tuple(parents), entries, begin)
 
 
 def _require_graph(tokens: Tokens, variables: dict[str, _Variable], blocks: dict[str, _Block]) -> None:

@@ -99,7 +99,9 @@ class TableReader:
             for place in range(start, min(stop, start + count + 1)):
                 if self.tokens.words[place] in STRUCTURE:
                     found = show(self.tokens.words[place])
-                    self.tokens.refuse(place, f"found {found} where ';' ends a row of {show(self.name)}")
+                    self.tokens.refuse(
+                        place, f"found {found} where ';' should end a row of {show(self.name)}"
+                    )
             self.tokens.refuse(
                 start - 1, f"a row of {show(self.name)} has {stop - start} numbers, not {count}"
             )

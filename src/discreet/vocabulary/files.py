@@ -48,11 +48,12 @@ def read_text(path: str | os.PathLike[str], limit: int) -> str:
     source = os.fspath(path)
     try:
         with open(path, "rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-        with gzip.open(path, "rb") if packed else open(path, "rb") as stream:
-            data = stream.read(limit + 1)
+            packed = raw.peek(2)[:2] == b"\x1f\x8b"
+            data = (gzip.GzipFile(fileobj=raw) if packed else raw).read(limit + 1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise FormatError(f"{source} is not a whole gzip file: {error}") from None
+    except OSError as error:
+        raise FormatError(f"{source}: cannot be read: {error.strerror}") from None
     if len(data) > limit:
         raise TooLarge(
             f"{source} has more than {limit:,} bytes{' unpacked' * packed}; at most that many are read"
