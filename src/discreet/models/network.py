@@ -5,12 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.vocabulary.errors import NetworkError
+from discreet.algorithms.inference import Engine, Marginals
+from discreet.algorithms.likelihood import log_likelihood
+from discreet.algorithms.sampling import Seed
+from discreet.models.answer import Answer, Explanation
+from discreet.models.evidence import (
+    Given,
+    Likelihood,
+    encode_evidence,
+    encode_evidence_rows,
+    encode_likelihood,
+    require_attribute,
+)
+from discreet.models.rows import Rows
+from discreet.vocabulary.errors import ImpossibleEvidence, NetworkError, QueryError
 from discreet.vocabulary.graph import DAG
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
@@ -26,6 +39,7 @@ class Network:
     schema: Schema
     dag: DAG
     cpts: tuple[Table, ...]
+    _engine: Engine | None = field(init=False, default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.schema.names != self.dag.nodes:
@@ -74,17 +88,133 @@ class Network:
         """The conditional probability table of a node."""
         return self.cpts[self.dag.index(name)]
 
+    @property
+    def engine(self) -> Engine:
+        """Exact inference in codes, compiled on first use; for callers who ask millions of times."""
+        if self._engine is None:
+            object.__setattr__(self, "_engine", Engine(self.dag, self.cpts))
+        assert self._engine is not None
+        return self._engine
+
+    def query(
+        self, target: str | Sequence[str], given: Given | None = None, *, likelihood: Likelihood | None = None
+    ) -> Answer:
+        """P(target | given), for one attribute or jointly for several; `likelihood` is soft evidence."""
+        targets = (target,) if isinstance(target, str) else tuple(target)
+        if not targets or len(set(targets)) != len(targets):
+            raise QueryError(f"targets are {list(targets)}; name at least one attribute, each once")
+        levels = tuple(require_attribute(self.schema, name).levels for name in targets)
+        codes, weights = encode_evidence(self.schema, given), encode_likelihood(self.schema, likelihood)
+        try:
+            if len(targets) == 1:
+                table = Table(targets, self.engine.marginal(targets[0], codes, weights))
+            else:
+                table = self.engine.joint(targets, codes, weights)
+        except ImpossibleEvidence:
+            self._refuse(given, likelihood)
+        return Answer(table, levels, self._describe(given, likelihood))
+
+    def posteriors(self, given: Given | None = None, *, likelihood: Likelihood | None = None) -> Marginals:
+        """P(X | given) of every attribute X, as arrays in level order."""
+        codes = encode_evidence(self.schema, given)
+        try:
+            return self.engine.posteriors(
+                codes, encode_likelihood(self.schema, likelihood) if likelihood else None
+            )
+        except ImpossibleEvidence:
+            self._refuse(given, likelihood)
+
+    def probability(
+        self, event: Given, given: Given | None = None, *, likelihood: Likelihood | None = None
+    ) -> float:
+        """P(event | given), where the event names a level for each of some attributes."""
+        happens, codes = encode_evidence(self.schema, event), encode_evidence(self.schema, given)
+        weights = encode_likelihood(self.schema, likelihood)
+        known = self.engine.log_probability(codes, weights)
+        if known == -np.inf:
+            self._refuse(given, likelihood)
+        if any(codes.get(name, code) != code for name, code in happens.items()):
+            return 0.0
+        return float(np.exp(self.engine.log_probability({**codes, **happens}, weights) - known))
+
+    def most_probable(
+        self,
+        given: Given | None = None,
+        *,
+        targets: Sequence[str] | None = None,
+        likelihood: Likelihood | None = None,
+    ) -> Explanation:
+        """The most probable levels of all unobserved attributes, or of the targets with the rest summed out."""
+        for name in targets or ():
+            require_attribute(self.schema, name)
+        codes, weights = encode_evidence(self.schema, given), encode_likelihood(self.schema, likelihood)
+        try:
+            found, log_joint = self.engine.most_probable(codes, weights, targets)
+            known = self.engine.log_probability(codes, weights)
+        except ImpossibleEvidence:
+            self._refuse(given, likelihood)
+        levels = {name: self.schema[name].levels[code] for name, code in found.items()}
+        return Explanation(levels, float(np.exp(log_joint - known)), log_joint)
+
+    def posteriors_of_rows(self, rows: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """`posteriors` for every row of a table; columns that it lacks, and missing values in it, are unobserved.
+
+        Returns one line for each row with all attributes' probabilities side by side in node order, and log P(row).
+        """
+        return self.engine.posteriors_of_rows(encode_evidence_rows(self.schema, rows))
+
+    def log_likelihood(self, rows: Any) -> npt.NDArray[np.float64]:
+        """log P(row) of every complete row of a table (a mapping, frame or Arrow table of labels or numbers)."""
+        return log_likelihood(self.dag, self.cpts, self.schema.encode(rows))
+
+    def sample(
+        self, n: int, *, rng: Seed, given: Given | None = None, likelihood: Likelihood | None = None
+    ) -> Rows:
+        """n rows, drawn when looked at; with evidence they are exact draws from the posterior."""
+        if not given and not likelihood:
+            factors = [self.cpt(name) for name in self.dag.order]
+        else:
+            codes, weights = encode_evidence(self.schema, given), encode_likelihood(self.schema, likelihood)
+            try:
+                factors = self.engine.decompose(codes, weights)
+            except ImpossibleEvidence:
+                self._refuse(given, likelihood)
+        return Rows.draw(self.schema, factors, n, rng=rng)
+
+    def write_bif(self, path: str | os.PathLike[str]) -> None:
+        """Write the network for other Bayesian-network tools, all or nothing."""
+        from discreet.models.bif import write_bif
+
+        write_bif(self, path)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the network as JSON with its whole schema, all or nothing."""
+        from discreet.models.network_json import write_network
+
+        write_network(self, path)
+
     def close_to(self, other: Network, tolerance: float = 1e-12) -> bool:
         """Whether both have the same schema and graph, and the same tables up to `tolerance`."""
         return (
             self.schema == other.schema
             and self.dag == other.dag
-            and all(mine.close_to(theirs, tolerance) for mine, theirs in zip(self.cpts, other.cpts, strict=True))
+            and all(
+                mine.close_to(theirs, tolerance) for mine, theirs in zip(self.cpts, other.cpts, strict=True)
+            )
         )
 
     def __repr__(self) -> str:
         cells = sum(cpt.cells for cpt in self.cpts)
         return f"Network({len(self.dag)} nodes, {len(self.dag.edges())} edges, {cells} table cells)"
+
+    def _describe(self, given: Given | None, likelihood: Likelihood | None) -> str:
+        observed = [f"{name}={level}" for name, level in (given or {}).items()]
+        return ", ".join(observed + [f"{name} in part" for name in likelihood or ()])
+
+    def _refuse(self, given: Given | None, likelihood: Likelihood | None) -> NoReturn:
+        raise ImpossibleEvidence(
+            f"the evidence ({self._describe(given, likelihood)}) has probability zero in this network"
+        ) from None
 
 
 def _check_cpt(name: str, cpt: Table, family: tuple[str, ...], sizes: Mapping[str, int]) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from discreet.vocabulary.errors import GraphError
 from discreet.vocabulary.table import count_cells
@@ -89,24 +88,28 @@ class DAG:
         return tuple(
             family
             for i, (family, members) in enumerate(families)
-            if not any(members < other or (members == other and j < i) for j, (_, other) in enumerate(families))
+            if not any(
+                members < other or (members == other and j < i) for j, (_, other) in enumerate(families)
+            )
         )
 
     def edges(self) -> tuple[tuple[str, str], ...]:
         """Every (parent, child) pair."""
-        return tuple((parent, name) for name, found in zip(self.nodes, self.parents, strict=True) for parent in found)
+        return tuple(
+            (parent, name) for name, found in zip(self.nodes, self.parents, strict=True) for parent in found
+        )
 
     def out_degree(self, name: str) -> int:
         """The number of children of a node [000, Sec. 3.2]."""
         return len(self.children_of(name))
 
     def ancestors(self, names: Iterable[str]) -> frozenset[str]:
-        """All proper ancestors of the named nodes, and the nodes themselves."""
-        return self._reach(names, lambda name: self.parents_of(name))
+        """The named nodes and everything above them."""
+        return self._reach(names, self.parents_of)
 
     def descendants(self, names: Iterable[str]) -> frozenset[str]:
-        """All proper descendants of the named nodes, and the nodes themselves."""
-        return self._reach(names, lambda name: self.children_of(name))
+        """The named nodes and everything below them."""
+        return self._reach(names, self.children_of)
 
     def heights(self) -> dict[str, int]:
         """The length of the longest directed path from each node down to a leaf [000, Sec. 3.2]."""
@@ -136,7 +139,7 @@ class DAG:
         return DAG.build({name: self.parents_of(name) for name in self.nodes if name in kept})
 
     def connected(self, targets: Iterable[str], given: Iterable[str]) -> frozenset[str]:
-        """The nodes that some target is d-connected to, given the observed nodes (reachability in O(edges))."""
+        """The nodes that some target is d-connected to, given the observed nodes, in O(edges)."""
         observed = frozenset(given)
         above_observed = self.ancestors(observed)
         reached: set[str] = set()
@@ -159,7 +162,7 @@ class DAG:
                     agenda += [(parent, True) for parent in self.parents_of(name)]
         return frozenset(reached)
 
-    def _reach(self, names: Iterable[str], step: Any) -> frozenset[str]:
+    def _reach(self, names: Iterable[str], step: Callable[[str], Iterable[str]]) -> frozenset[str]:
         found: set[str] = set()
         agenda = list(names)
         while agenda:

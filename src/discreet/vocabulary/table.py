@@ -42,7 +42,9 @@ class Table:
         if len(set(self.axes)) != len(self.axes):
             raise TableError(f"table axes {self.axes} name an attribute twice")
         if self.values.ndim != len(self.axes):
-            raise TableError(f"table axes {self.axes} need {len(self.axes)} dimensions, not {self.values.ndim}")
+            raise TableError(
+                f"table axes {self.axes} need {len(self.axes)} dimensions, not {self.values.ndim}"
+            )
         if self.values.flags.writeable:
             frozen = self.values.view()
             frozen.flags.writeable = False
@@ -90,7 +92,9 @@ class Table:
         sizes = {**other.sizes, **self.sizes}
         clash = [name for name, size in other.sizes.items() if sizes[name] != size]
         if clash:
-            raise TableError(f"{clash[0]!r} has {sizes[clash[0]]} levels in one table, {other.sizes[clash[0]]} in the other")
+            raise TableError(
+                f"{clash[0]!r} has {sizes[clash[0]]} levels in one table, {other.sizes[clash[0]]} in another"
+            )
         require_cells(f"the product over {axes}", (sizes[name] for name in axes))
         return Table(axes, self.spread(axes) * other.spread(axes))
 

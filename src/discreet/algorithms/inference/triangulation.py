@@ -1,0 +1,215 @@
+"""From the scopes of tables to a junction tree: elimination orders, cliques, and the tree that joins them."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import log2
+
+Neighbours = list[set[int]]
+Cost = Callable[[Neighbours, Sequence[float], int], float]
+
+
+@dataclass(frozen=True, slots=True)
+class CliqueTree:
+    """Cliques in depth-first order: `parent[i] < i`, `parent[0]` is -1; empty separators join a forest."""
+
+    cliques: tuple[tuple[int, ...], ...]
+    parent: tuple[int, ...]
+
+    def separator(self, i: int) -> tuple[int, ...]:
+        """The variables that clique `i` shares with its parent, in the order of clique `i`."""
+        if self.parent[i] < 0:
+            return ()
+        above = set(self.cliques[self.parent[i]])
+        return tuple(v for v in self.cliques[i] if v in above)
+
+
+def interaction_graph(scopes: Iterable[Sequence[int]], variables: int) -> Neighbours:
+    """Each variable with those that share a table with it."""
+    neighbours: Neighbours = [set() for _ in range(variables)]
+    for scope in scopes:
+        for v in scope:
+            neighbours[v].update(scope)
+    for v, found in enumerate(neighbours):
+        found.discard(v)
+    return neighbours
+
+
+def fill_edges(neighbours: Neighbours, weights: Sequence[float], v: int) -> float:
+    """Min-fill: the number of edges that eliminating `v` adds."""
+    around = neighbours[v]
+    k = len(around)
+    present = sum(len(neighbours[u] & around) for u in around)
+    return (k * (k - 1) - present) / 2
+
+
+def fill_weight(neighbours: Neighbours, weights: Sequence[float], v: int) -> float:
+    """Weighted min-fill: the added edges, each weighted by the product of its ends' sizes."""
+    around = neighbours[v]
+    return sum(2 ** (weights[a] + weights[b]) for a, b in combinations(around, 2) if b not in neighbours[a])
+
+
+def clique_weight(neighbours: Neighbours, weights: Sequence[float], v: int) -> float:
+    """Min-weight: the logarithm of the number of cells of the clique that eliminating `v` makes."""
+    return weights[v] + sum(weights[u] for u in neighbours[v])
+
+
+RULES: tuple[Cost, ...] = (clique_weight, fill_edges, fill_weight)
+
+
+def eliminate_greedily(
+    graph: Neighbours, weights: Sequence[float], rule: Cost, eliminated: Iterable[int], rng: random.Random
+) -> list[int]:
+    """Order `eliminated` by the least cost of `rule`; ties are broken by clique weight, then at random."""
+    neighbours = [set(found) for found in graph]
+    version = [0] * len(neighbours)
+    left = set(eliminated)
+
+    def price(v: int) -> tuple[float, float, float, int, int]:
+        return (
+            rule(neighbours, weights, v),
+            clique_weight(neighbours, weights, v),
+            rng.random(),
+            v,
+            version[v],
+        )
+
+    heap = [price(v) for v in sorted(left)]
+    heapq.heapify(heap)
+    order: list[int] = []
+    while left:
+        *_, v, stamp = heapq.heappop(heap)
+        if v not in left or stamp != version[v]:
+            continue
+        around = neighbours[v]
+        new = [(a, b) for a, b in combinations(around, 2) if b not in neighbours[a]]
+        for a, b in new:
+            neighbours[a].add(b)
+            neighbours[b].add(a)
+        for u in around:
+            neighbours[u].discard(v)
+        neighbours[v] = set()
+        left.discard(v)
+        order.append(v)
+        # A new edge changes the fill of every variable that sees both of its ends.
+        changed = set(around)
+        for a, b in new:
+            changed |= neighbours[a] & neighbours[b]
+        for u in changed & left:
+            version[u] += 1
+            heapq.heappush(heap, price(u))
+    return order
+
+
+def cliques_of(graph: Neighbours, order: Sequence[int]) -> list[frozenset[int]]:
+    """The maximal cliques of the graph triangulated by eliminating in this order, in order of appearance."""
+    neighbours = [set(found) for found in graph]
+    found: list[frozenset[int]] = []
+    containing: list[list[frozenset[int]]] = [[] for _ in graph]
+    for v in order:
+        around = neighbours[v]
+        clique = frozenset(around | {v})
+        if not any(clique <= other for other in containing[v]):
+            found.append(clique)
+            for u in clique:
+                containing[u].append(clique)
+        for u in around:
+            neighbours[u] |= around
+            neighbours[u] -= {u, v}
+    return found
+
+
+def total_cells(cliques: Iterable[Iterable[int]], weights: Sequence[float]) -> float:
+    """The number of cells over all cliques, as a float because it may be astronomical."""
+    return sum(2.0 ** min(1000.0, sum(weights[v] for v in clique)) for clique in cliques)
+
+
+def triangulate(
+    scopes: Sequence[Sequence[int]], sizes: Sequence[int], tries: int = 3
+) -> list[frozenset[int]]:
+    """The cliques of the cheapest triangulation that the greedy rules find; the same input gives the same cliques."""
+    graph = interaction_graph(scopes, len(sizes))
+    weights = [log2(size) for size in sizes]
+    best: tuple[float, list[frozenset[int]]] | None = None
+    for attempt in range(tries):
+        for rule in RULES:
+            order = eliminate_greedily(graph, weights, rule, range(len(sizes)), random.Random(attempt))
+            cliques = cliques_of(graph, order)
+            cells = total_cells(cliques, weights)
+            if best is None or cells < best[0]:
+                best = cells, cliques
+        if best is not None and best[0] < 4096:
+            break  # nothing to gain: the whole tree fits in the first-level cache
+    assert best is not None
+    return best[1]
+
+
+def join(cliques: Sequence[frozenset[int]], sizes: Sequence[int]) -> CliqueTree:
+    """A maximum spanning tree by separator size, rooted near its centre, in depth-first order."""
+    weights = [log2(size) for size in sizes]
+    home: dict[int, list[int]] = {}
+    for i, clique in enumerate(cliques):
+        for v in clique:
+            home.setdefault(v, []).append(i)
+    pairs = {pair for members in home.values() for pair in combinations(members, 2)}
+    ranked = sorted(
+        pairs,
+        key=lambda pair: (
+            -len(cliques[pair[0]] & cliques[pair[1]]),
+            sum(weights[v] for v in cliques[pair[0]] | cliques[pair[1]]),
+            pair,
+        ),
+    )
+    leader = list(range(len(cliques)))
+
+    def find(i: int) -> int:
+        while leader[i] != i:
+            leader[i] = leader[leader[i]]
+            i = leader[i]
+        return i
+
+    links: list[list[int]] = [[] for _ in cliques]
+    for a, b in [*ranked, *((0, i) for i in range(1, len(cliques)))]:  # the last join what shares nothing
+        if find(a) != find(b):
+            leader[find(a)] = find(b)
+            links[a].append(b)
+            links[b].append(a)
+    root = _centre(links)
+    order: list[int] = []
+    above: dict[int, int] = {root: -1}
+    agenda = [root]
+    while agenda:
+        i = agenda.pop()
+        order.append(i)
+        for j in links[i]:
+            if j not in above:
+                above[j] = i
+                agenda.append(j)
+    position = {i: k for k, i in enumerate(order)}
+    return CliqueTree(
+        tuple(tuple(sorted(cliques[i])) for i in order),
+        tuple(position[above[i]] if above[i] >= 0 else -1 for i in order),
+    )
+
+
+def _centre(links: list[list[int]]) -> int:
+    """The node left last when leaves are pruned layer by layer."""
+    degree = [len(found) for found in links]
+    layer = [i for i, k in enumerate(degree) if k <= 1]
+    last = layer
+    while layer:
+        last = layer
+        following = []
+        for i in layer:
+            degree[i] = 0
+            for j in links[i]:
+                if degree[j] > 0:
+                    degree[j] -= 1
+                    if degree[j] == 1:
+                        following.append(j)
+        layer = following
+    return min(last)
