@@ -57,6 +57,7 @@ ROWS: dict[str, tuple[Attribute, Any, tuple[str, ...]]] = {
     "below as text": (AGE, ["-1"], ("'age'", "row 1", "'-1' is beyond the edges")),
     "infinite": (AGE, [5.0, math.inf], ("'age'", "row 2", "inf is beyond the edges")),
     "huge integer": (AGE, [10**400], ("'age'", "row 1", "1000")),
+    "integer too long to print": (AGE, [10**5000], ("'age'", "row 1", "a huge int is beyond the edges")),
     "words for numbers": (AGE, ["five"], ("'age'", "row 1", "'five' is neither a number")),
     "padded number": (AGE, [" 5"], ("'age'", "row 1", "' 5' is neither a number")),
     "underscored number": (AGE, ["1_0"], ("'age'", "row 1", "'1_0' is neither a number")),

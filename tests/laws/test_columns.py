@@ -160,6 +160,10 @@ def test_numbers_beyond_the_exact_floats_match_integers_only() -> None:
     attribute = Attribute.of("id", [2**53 + 1, 2**60, 0])
     assert attribute.encode(np.array([2**53 + 1, 2**60, 0])).tolist() == [0, 1, 2]
     assert attribute.encode(np.array([2**60], dtype=np.uint64)).tolist() == [1]
+    assert Attribute.of("id", [2**53 + 1, 0], missing="?").encode(pa.array([2**53 + 1, None])).tolist() == [
+        0,
+        2,
+    ]
     for column in (np.array([float(2**60)]), [float(2**60)], np.array([2**53])):
         with pytest.raises(DataError, match="row 1"):
             attribute.encode(column)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from discreet.vocabulary.errors import DataError
@@ -146,6 +146,10 @@ def test_bins_agree_with_their_definition(cut: Bins, data: Any) -> None:
 
 @laws
 @given(bins(open_ends=False), st.integers(0, 2**32))
+@example(
+    Bins((1.0, 1.0 + 2**-52, 1.0 + 2**-51)), 1
+)  # no float between the edges: every second draw rounds up
+@example(Bins((1.0, 1.0 + 2**-52, 1.0 + 2**-51), "right"), 1)
 def test_draws_lie_in_their_bin(cut: Bins, seed: int) -> None:
     attribute = Attribute.binned("x", cut, missing="none")
     codes = np.repeat(np.arange(attribute.size), 5)
@@ -163,6 +167,10 @@ def test_draws_are_uniform_and_repeat_with_the_seed() -> None:
     assert heights.sum() == 20_000
     assert abs(heights - 1_000).max() < 5 * math.sqrt(1_000)
     np.testing.assert_array_equal(drawn, attribute.decode(codes, rng=np.random.default_rng(5)))
+    wide = Attribute.binned("x", [-1.7e308, 1.7e308, 1.75e308]).decode(
+        codes * 0, rng=5
+    )  # wider than any float
+    assert 0.45 < np.mean(wide > 0) < 0.55
     both = Schema((attribute, Attribute.of("y", ["a", "b"]))).decode({"x": [0, 1], "y": [1, 0]}, rng=1)
     assert both["x"].dtype == np.float64
     assert both["y"].tolist() == ["b", "a"]

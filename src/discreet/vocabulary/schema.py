@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -148,8 +149,7 @@ class Attribute:
         for level in self.levels:
             require_label("level", level)
         if len(set(self.levels)) != len(self.levels):
-            seen: set[str] = set()
-            twice = next(level for level in self.levels if level in seen or seen.add(level))  # type: ignore[func-returns-value]
+            twice = next(level for level, times in Counter(self.levels).items() if times > 1)
             raise SchemaError(f"level {show(twice)} is declared twice")
         if not 2 <= self.size <= MAX_LEVELS:
             raise SchemaError(f"{self.size} levels; at least 2 and at most {MAX_LEVELS:,} are allowed")

@@ -19,7 +19,10 @@ def show(value: object) -> str:
     """The repr of a value, cut to `SHOWN` characters."""
     if isinstance(value, str) and len(value) > SHOWN:
         value = value[: SHOWN + 1]  # so that the repr of a huge cell is never made
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write integers of thousands of digits
+        text = f"a huge {type(value).__name__}"
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
