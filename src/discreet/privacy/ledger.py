@@ -35,6 +35,7 @@ __all__ = [
     "Verdict",
     "fingerprint_file",
     "open_ledger",
+    "require_line",
     "spell",
 ]
 
@@ -72,7 +73,7 @@ class Ledger:
 
     def open_account(self, name: str, budget: Budget, unit: Unit | str) -> Account:
         """Open the account of a dataset, or return it if it is open with exactly this budget and unit."""
-        _require_text("an account name", name)
+        require_line("an account name", name)
         unit = Unit(unit)
         if isinstance(budget, Infinite) or budget.is_zero:
             raise BudgetError(f"account {name!r}: the budget must be finite and above 0, not {budget}")
@@ -105,7 +106,7 @@ class Ledger:
         If `answer` on the returned entry is not None, it was answered before: hand out those bytes. If it is
         None, count, draw, and pass the result to `Ledger.answer` before anyone sees it.
         """
-        _require_text("a request id", request_id)
+        require_line("a request id", request_id)
         if isinstance(cost, Infinite):
             raise BudgetError("an infinite cost is not a debit: record it with mark_revealed")
         wanted = canonical(dict(description or {}))
@@ -164,7 +165,7 @@ class Ledger:
 
     def mark_revealed(self, account: str, reason: str) -> Account:
         """Record a look at the rows without noise, before it happens; from then on the loss is infinite."""
-        _require_text("the reason for a reveal", reason, most=2000)
+        require_line("the reason for a reveal", reason, most=2000)
         with self._writing() as book:
             book.account(account)
             self._append(book, "reveal", account=account, reason=reason)
@@ -316,7 +317,8 @@ def fingerprint_file(path: str | os.PathLike[str], key: bytes) -> str:
         raise LedgerError(f"cannot read {os.fspath(path)}: {problem.strerror}") from None
 
 
-def _require_text(what: str, text: object, most: int = 200) -> None:
+def require_line(what: str, text: object, most: int = 200) -> None:
+    """Refuse a name or a reason that is empty, too long, or not printable on one line."""
     if (
         not isinstance(text, str)
         or not 0 < len(text) <= most

@@ -214,6 +214,10 @@ def _read_finite(document: object) -> Finite:
 def write_amount(amount: Finite) -> dict[str, str]:
     """The exact JSON of an amount, checked to be read back to the last digit, today and by an auditor."""
     written = amount.to_json()
-    if budget_from_json(written) != amount:
-        raise BudgetError(f"{spell(amount)} has too many digits for the ledger; round it up first")
+    try:
+        same = budget_from_json(written) == amount
+    except BudgetError:
+        same = False
+    if not same:
+        raise BudgetError(f"the amount {spell(amount)} has too many digits for the ledger; round it up first")
     return written

@@ -207,8 +207,12 @@ class SqliteStore:
         try:
             yield
         except sqlite3.Error as problem:
-            kind = Damaged if _code(problem).startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) else LedgerError
+            kind = Damaged if _code(problem).startswith("SQLITE_CORRUPT") else LedgerError
             raise kind(self._explain(problem)) from problem
+        except (
+            UnicodeDecodeError
+        ) as problem:  # SQLite's own message, quoting a part of the file that is damaged
+            raise Damaged(f"the ledger {self._path} is damaged: its layout is not readable") from problem
         except OSError as problem:
             raise LedgerError(f"cannot use the ledger {self._path}: {problem.strerror}") from problem
 

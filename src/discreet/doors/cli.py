@@ -1,0 +1,73 @@
+"""The command line: an assembly of sub-commands, each of them a thin call into the library."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from discreet.doors import cli_budget
+from discreet.vocabulary.errors import DiscreetError
+
+FINE, PROBLEMS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+app = typer.Typer(
+    name="discreet",
+    help="Publish what a sensitive table knows, and not who is in it.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(cli_budget.app, name="budget")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"discreet {version('discreet')}")
+        raise typer.Exit(FINE)
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Publish what a sensitive table knows, and not who is in it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 fine, 1 a check found problems, 2 bad input in one line."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ε prints a question mark
+    try:
+        code = app(given or ["--help"], prog_name="discreet", standalone_mode=False)
+        sys.stdout.flush()
+    except DiscreetError as problem:
+        return _refuse(str(problem))
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough; what is left in the buffer must not fail at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINE
+    except Exception as problem:
+        if not hasattr(problem, "format_message"):
+            raise
+        context = getattr(problem, "ctx", None)
+        hint = f" See: {context.command_path} --help" if context else ""
+        return _refuse(problem.format_message() + hint)
+    return code if isinstance(code, int) else FINE
+
+
+def _refuse(message: str) -> int:
+    print("error:", " ".join(message.split()), file=sys.stderr)
+    return BAD_INPUT

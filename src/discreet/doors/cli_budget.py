@@ -1,0 +1,187 @@
+"""`discreet budget`: open an account, show what is spent, verify that nobody rewrote it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.vocabulary.errors import BudgetError
+
+if TYPE_CHECKING:
+    from discreet.privacy.budget import Finite
+    from discreet.privacy.ledger import Account, Entry, Ledger
+
+app = typer.Typer(
+    help="The ledger of privacy budget: open an account, show, verify. Example: discreet budget show my.ledger"
+)
+
+Place = Annotated[
+    str, typer.Argument(metavar="LEDGER", help="A file, or an address postgresql://user@host/database.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+
+_DESCRIPTION_WIDTH = 60
+
+
+@app.command(epilog="Example: discreet budget init clinic.ledger --account clinic-2024 --epsilon 1")
+def init(
+    ledger: Place,
+    account: Annotated[str, typer.Option(help="The name of the dataset; one account for each.")],
+    epsilon: Annotated[str | None, typer.Option(help="Pure budget ε, e.g. 1 or 1/2.")] = None,
+    rho: Annotated[str | None, typer.Option(help="Concentrated budget ρ (zCDP), e.g. 1/8.")] = None,
+    delta: Annotated[str | None, typer.Option(help="δ, together with --epsilon, e.g. 1e-6.")] = None,
+    unit: Annotated[str, typer.Option(help="What is protected: add-remove or replace-one.")] = "add-remove",
+) -> None:
+    """Open an account with a budget that is set once; make the ledger if there is none."""
+    from discreet.privacy.budget import Unit
+    from discreet.privacy.ledger import open_ledger, require_line, spell
+
+    budget = _read_amount(epsilon, rho, delta)
+    kind = Unit(unit)
+    require_line("an account name", account)  # before the ledger is made: a refusal leaves nothing behind
+    with open_ledger(ledger, create=True) as opened:
+        made = opened.open_account(account, budget, kind)
+        typer.echo(f"account {made.name!r}: budget {spell(made.budget)}, unit {made.unit}")
+        typer.echo(f"ledger  {opened.description}")
+        typer.echo(f"anchor  {opened.head()}")
+
+
+@app.command(epilog="Example: discreet budget show clinic.ledger --account clinic-2024")
+def show(
+    ledger: Place,
+    account: Annotated[str | None, typer.Option(help="Only this account.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show every account: its budget, what is spent and left, each debit, and debits without an answer."""
+    from discreet.privacy.ledger import open_ledger
+
+    with open_ledger(ledger) as opened:
+        accounts = opened.accounts() if account is None else (opened.account(account),)
+        if as_json:
+            typer.echo(json.dumps(_describe(opened, accounts), indent=2, ensure_ascii=False))
+        else:
+            _print_tables(opened, accounts)
+
+
+@app.command(epilog="Example: discreet budget verify clinic.ledger --anchor 12:5f1d…")
+def verify(
+    ledger: Place,
+    anchor: Annotated[
+        str | None,
+        typer.Option(metavar="COUNT:HASH", help="An anchor from a release or from your own notes."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check the whole ledger: exit code 0 if it is sound, 1 if anything was changed, cut off or damaged."""
+    from discreet.privacy.ledger import Anchor, open_ledger
+    from discreet.privacy.ledger_chain import ORIGIN, Damaged, Verdict
+
+    outside = None if anchor is None else Anchor.parse(anchor)
+    try:
+        with open_ledger(ledger) as opened:
+            verdict = opened.verify(outside)
+    except Damaged as damage:
+        verdict = Verdict(Anchor(0, ORIGIN), (str(damage),))
+    if as_json:
+        report = {"sound": verdict.sound, "anchor": str(verdict.anchor), "problems": list(verdict.problems)}
+        typer.echo(json.dumps(report, indent=2, ensure_ascii=False))
+    elif verdict.sound:
+        typer.echo(f"sound: {verdict.anchor.count} events" + (" and the anchor stands" if outside else ""))
+        typer.echo(f"anchor {verdict.anchor}")
+        if outside is None:
+            typer.echo("without --anchor a ledger that was cut back to an earlier state looks sound as well")
+    else:
+        for problem in verdict.problems:
+            typer.echo(f"problem: {problem}")
+    if not verdict.sound:
+        raise typer.Exit(1)
+
+
+def _read_amount(epsilon: str | None, rho: str | None, delta: str | None) -> Finite:
+    from discreet.privacy.budget import ZCDP, ApproxDP, PureDP
+
+    if rho is not None and epsilon is None and delta is None:
+        return ZCDP(rho)
+    if epsilon is not None and rho is None:
+        return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
+    raise BudgetError("a budget is --epsilon, or --epsilon with --delta, or --rho alone")
+
+
+def _describe(ledger: Ledger, accounts: tuple[Account, ...]) -> dict[str, Any]:
+    return {
+        "ledger": {
+            "place": ledger.description,
+            "id": ledger.id,
+            "anchor": str(ledger.head()),
+            "durable": ledger.durable,
+        },
+        "accounts": [
+            {
+                "name": account.name,
+                "opened": account.time,
+                "unit": account.unit.value,
+                "budget": account.budget.to_json(),
+                "spent": account.spent.to_json(),
+                "remaining": account.remaining.to_json(),
+                "loss": account.loss.to_json(),
+                "reveals": [{"time": reveal.time, "reason": reveal.reason} for reveal in account.reveals],
+                "debits": [_describe_entry(entry) for entry in ledger.entries(account.name)],
+            }
+            for account in accounts
+        ],
+    }
+
+
+def _describe_entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "request": entry.request,
+        "time": entry.time,
+        "cost": entry.cost.to_json(),
+        "description": entry.description,
+        "answered": entry.answered,
+        "digest": entry.digest,
+    }
+
+
+def _print_tables(ledger: Ledger, accounts: tuple[Account, ...]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from discreet.privacy.ledger import spell
+    from discreet.privacy.ledger_chain import canonical
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=160)  # a pipe has no width to fit
+    console.print(Text(f"ledger {ledger.description}\nanchor {ledger.head()}"))
+    if not accounts:
+        console.print("no account yet; open one with `discreet budget init`")
+    for account in accounts:
+        console.print(Text(f"\naccount {account.name}, unit {account.unit}", style="bold"))
+        console.print(Text(f"  budget    {spell(account.budget)}"))
+        console.print(Text(f"  spent     {spell(account.spent)}"))
+        console.print(Text(f"  remaining {spell(account.remaining)}"))
+        for reveal in account.reveals:
+            line = f"  ε = ∞: looked at without noise on {reveal.time[:10]}: {reveal.reason}"
+            console.print(Text(line, style="bold red"))
+        entries = ledger.entries(account.name)
+        if not entries:
+            continue
+        table = Table("time (UTC)", "request", "cost", "for", "answered", box=None, pad_edge=True)
+        for entry in entries:
+            question = canonical(entry.description) if entry.description else ""
+            short = (
+                question if len(question) <= _DESCRIPTION_WIDTH else question[: _DESCRIPTION_WIDTH - 1] + "…"
+            )
+            cells = [entry.time[:19].replace("T", " "), entry.request, spell(entry.cost), short]
+            table.add_row(*map(Text, cells), Text("yes") if entry.answered else Text("NO", style="bold red"))
+        console.print(table)
+        waiting = sum(not entry.answered for entry in entries)
+        if waiting:
+            console.print(
+                f"  {waiting} paid but without an answer: a crash, or still under way; "
+                "asking again with the same request id completes it for nothing"
+            )

@@ -1,0 +1,33 @@
+"""What several test files share: a real PostgreSQL server for the session, an empty schema for each test."""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The address of a throw-away PostgreSQL server; needs no rights, and runs as its own user under root."""
+    pgserver = pytest.importorskip("pgserver")
+    # Not under pytest's own folder, which only its owner may enter.
+    server = pgserver.get_server(tempfile.mkdtemp(prefix="discreet-postgres-"), cleanup_mode="delete")
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture
+def postgres_schema(postgres_server: str) -> Callable[[], str]:
+    """A maker of addresses, each with an empty schema of its own."""
+    psycopg = pytest.importorskip("psycopg")
+
+    def make() -> str:
+        name = f"test_{uuid.uuid4().hex[:12]}"
+        with psycopg.connect(postgres_server, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}")
+        return f"{postgres_server}&options=-csearch_path%3D{name}"
+
+    return make
