@@ -78,7 +78,7 @@ def account_noise(
     """The ε at this δ of many additive draws together, from their privacy loss distributions.
 
     Each draw is the law of its noise and by how much one row moves each cell that it touches; the cells'
-    noises are independent, so all of them compose. Tighter than adding ε or ρ. Needs the extra `accounting`.
+    noises are independent, so all of them compose. Never above the sum of ε. Needs the extra `accounting`.
     """
     exact = _read_delta(delta)
     try:
@@ -96,11 +96,25 @@ def account_noise(
     whole = pld.identity()
     for (law, move), count in times.items():
         if isinstance(law, DiscreteLaplace):
-            one = pld.from_discrete_laplace_mechanism(float(1 / law.scale) * (1 + 1e-15), move)
+            one = pld.from_discrete_laplace_mechanism(
+                float(1 / law.scale) * (1 + 1e-15), move, use_connect_dots=True
+            )
         else:
-            one = pld.from_discrete_gaussian_mechanism(math.sqrt(law.sigma2) * (1 - 1e-15), move)
+            one = pld.from_discrete_gaussian_mechanism(
+                math.sqrt(law.sigma2) * (1 - 1e-15), move, use_connect_dots=True
+            )
         whole = whole.compose(one.self_compose(count))
-    return ApproxDP(round_up(float(whole.get_epsilon_for_delta(float(exact))) + 1e-12), exact)
+    epsilon = round_up(float(whole.get_epsilon_for_delta(float(exact))) + 1e-12)
+    if all(isinstance(law, DiscreteLaplace) for law, _ in times):
+        pure = sum(
+            count * move / law.scale
+            for (law, move), count in times.items()
+            if isinstance(law, DiscreteLaplace)
+        )
+        epsilon = min(
+            epsilon, Fraction(pure)
+        )  # the grid of the loss distributions can overshoot the plain sum
+    return ApproxDP(epsilon, exact)
 
 
 def round_down(value: float, digits: int = DIGITS) -> Fraction:

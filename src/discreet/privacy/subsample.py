@@ -65,7 +65,13 @@ class Subsampling:
             inner = epsilon + math.log((1 - (1 - rate) * math.exp(-epsilon)) / rate)
         else:
             inner = math.log1p(math.expm1(epsilon) / rate)
-        return PureDP(max(spend.epsilon, round_down(inner)))
+        found = PureDP(round_down(inner))
+        while (
+            self.amplify(found) > spend
+        ):  # which rounds up: both roundings together must stay within the spend
+            inner *= 1 - 1e-12
+            found = PureDP(round_down(inner))
+        return max(found, spend)
 
     def draw(self, rows: int) -> npt.NDArray[np.bool_]:
         """Which of the rows are in the sample; exact, from the operating system's entropy, and secret."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 
 from discreet.vocabulary.errors import DiscreetError
@@ -67,7 +67,10 @@ def show_fraction(value: Fraction) -> str:
             exponent = len(digits.split(".")[1]) - len(mantissa) + 1
             candidates.append(f"{'-' if value < 0 else ''}{mantissa[0]}{point}e-{exponent}")
     shortest = min(candidates, key=len)
-    return shortest if len(shortest) <= 14 else f"≈ {float(value):.6g}"
+    if len(shortest) <= 14:
+        return shortest
+    brief = (Decimal(value.numerator) / Decimal(value.denominator)).normalize(Context(prec=6))
+    return f"≈ {brief:g}"  # through Decimal, for a float may not reach that far
 
 
 def show_equation(symbol: str, value: Fraction) -> str:
