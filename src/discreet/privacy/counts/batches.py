@@ -56,10 +56,10 @@ def check_weights(label: str, name: str, values: Any, first_row: int) -> npt.NDA
     return held.astype(np.int64)
 
 
-def refuse_weight(label: str, name: str, value: object, row: int) -> DataError:
+def refuse_weight(label: str, name: str, value: object, row: int | None) -> DataError:
     """The error for a weight that is not a whole number in range."""
+    where = f"weight {show(name)}" + (f", row {row:,}" if row is not None else "")
     given = value.item() if isinstance(value, np.generic) else value
     return DataError(
-        f"{label}: weight {show(name)}, row {row:,}: {show(given)} is not allowed; "
-        f"weights are whole numbers from 0 to {MAX_WEIGHT:,}"
+        f"{label}: {where}: {show(given)} is not allowed; weights are whole numbers from 0 to {MAX_WEIGHT:,}"
     )

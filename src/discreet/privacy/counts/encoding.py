@@ -132,9 +132,8 @@ def _write_bin(bins: Bins, number: str) -> str:
         left, right = bisect(low, middle - 1), bisect(middle, high)
         return f"CASE WHEN {number} {below} {edge} THEN {left} ELSE {right} END"
 
+    # NaN, which SQL sorts above infinity, is inside no edges.
     inside = f"{number} >= {_write_double(bins.edges[0])} AND {number} <= {_write_double(bins.edges[-1])}"
-    if bins.edges[-1] == float("inf"):  # where NaN would pass: SQL sorts it above infinity
-        inside += f" AND NOT isnan({number})"
     return f"CASE WHEN {inside} THEN {bisect(0, len(bins) - 1)} END"
 
 

@@ -12,10 +12,7 @@ from discreet.vocabulary.table import MAX_CELLS, require_cells
 from discreet.vocabulary.wording import list_some, show
 
 DEFAULT_MEMORY = 2**30
-"""Half of it for codes kept between requests, half for the tables of one request."""
-
-MIN_MEMORY = 2**16
-"""A counter with less could not hold one batch of rows."""
+"""Half of it for codes kept between requests, half for the tables of one request; batches come on top."""
 
 MAX_WEIGHT = 2**40
 """The largest weight of a row: a batch of rows then never overflows 64 bits."""
@@ -48,8 +45,8 @@ class Limits:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.memory < MIN_MEMORY:
-            raise DataError(f"a memory limit of {self.memory:,} bytes; at least {MIN_MEMORY:,} are needed")
+        if self.memory < 1:
+            raise DataError(f"a memory limit of {self.memory:,} bytes; it must be positive")
         if not 1 <= self.rows <= MAX_ROWS:
             raise DataError(f"a limit of {self.rows:,} rows; it must be between 1 and {MAX_ROWS:,}")
         if self.threads is not None and self.threads < 1:
