@@ -28,7 +28,7 @@ test-slow: $(VENV)/.ready-dev  ## the tests that take minutes
 	@$(BIN)/python -m pytest -m slow -n $(JOBS) --durations=10
 
 bench: $(VENV)/.ready-dev  ## every benchmark at its quick size; writes to ./results
-	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" --quick; done
+	@set -e; for script in benchmarks/[!_]*.py; do echo "== $$script"; $(BIN)/python "$$script" --quick; done
 
 format: $(VENV)/.ready-dev  ## rewrite the sources in the house style
 	@$(BIN)/python -m ruff check --fix .
