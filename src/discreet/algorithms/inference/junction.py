@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from discreet.algorithms.inference.layout import Floats, Layout, flatten
+from discreet.algorithms.inference.layout import Floats, Layout, flatten, smallest_positive
 from discreet.algorithms.inference.triangulation import CliqueTree, join, triangulate
 from discreet.vocabulary.errors import TooLarge
 from discreet.vocabulary.table import MAX_CELLS, Table, count_cells
@@ -104,12 +104,18 @@ class JunctionTree:
         return (tuple(beliefs), tuple(separators)) if safe else None
 
     @cached_property
+    def least(self) -> tuple[float, ...]:
+        """The smallest positive cell of each calibrated clique."""
+        assert self.calibrated is not None
+        return tuple(smallest_positive(belief) for belief in self.calibrated[0])
+
+    @cached_property
     def layout(self) -> Layout | None:
         """The flat form for the compiled path; None if the tree must be answered with logarithms."""
         if self.calibrated is None:
             return None
         beliefs, separators = self.calibrated
-        return flatten(self.tree, self.sizes, self.top, beliefs, separators)
+        return flatten(self.tree, self.sizes, self.top, beliefs, separators, self.least)
 
     @cached_property
     def prior(self) -> Floats:
@@ -140,6 +146,6 @@ class JunctionTree:
 
 def _multiply(belief: Floats, other: Floats) -> bool:
     """Multiply in place; whether no positive number in either was small enough to risk an underflow."""
-    least = min(np.min(values, where=values > 0, initial=1.0) for values in (belief, other))
+    least = min(smallest_positive(values) for values in (belief, other))
     belief *= other
-    return bool(least > SAFE)
+    return least > SAFE

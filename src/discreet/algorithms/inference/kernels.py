@@ -16,8 +16,11 @@ from discreet.algorithms.inference.layout import ROW, Scalar, Section
 UNCHANGED = 1e-14
 """A separator whose posterior differs from its prior by less, relatively, carries no news."""
 
-TINY = 1e-200
-"""A message whose largest entry is smaller may have lost digits to underflow; the caller then works with logarithms."""
+TINY = 1e-280
+"""If some product of a sweep could be smaller, it may underflow; the caller then works with logarithms.
+
+The largest entry of a message does not tell: evidence that comes in later may rest on one that was lost.
+"""
 
 _FAST = {"reassoc", "contract", "arcp", "nsz"}  # let sums be vectorised; NaN and infinity keep their meaning
 
@@ -50,7 +53,7 @@ _AXIS_UP, _AXIS_MARGINAL, _READOFF_START, _READOFF = (
     Section.READOFF_START.value,
     Section.READOFF.value,
 )
-_MESSAGES, _AXES, _POINTERS, _ROW_CELLS = (scalar.value for scalar in Scalar)
+_MESSAGES, _AXES, _POINTERS, _ROW_CELLS, _LEAST = (scalar.value for scalar in Scalar)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -254,12 +257,26 @@ def propagate(program, data, evidence, likelihoods, wanted, out):  # type: ignor
     soft = marginals + levels
     row_at = soft + likelihoods.size
     peak_at = row_at + scalars[_ROW_CELLS]
-    buffer = np.empty(peak_at + cliques)
-    work, row, peak = buffer[:row_at], buffer[row_at:peak_at], buffer[peak_at:]
-    for j in range(likelihoods.size):
-        work[soft + j] = likelihoods[j]
+    least_at = peak_at + cliques
+    buffer = np.empty(least_at + cliques)
+    work, row, peak, least = (
+        buffer[:row_at],
+        buffer[row_at:peak_at],
+        buffer[peak_at:least_at],
+        buffer[least_at:],
+    )
     frame = np.empty(1 + 3 * axes + scalars[_POINTERS] * step, dtype=np.int64)
     log_evidence = 0.0
+    for v in range(count):
+        start = evidence[count + v]
+        if start >= 0:
+            length = level_start[v + 1] - level_start[v]
+            top_weight = 0.0
+            for j in range(length):
+                top_weight = max(top_weight, likelihoods[start + j])
+            log_evidence += np.log(top_weight)
+            for j in range(length):
+                work[soft + start + j] = likelihoods[start + j] / top_weight
 
     for visit in range(2 * cliques):
         rising = visit < cliques
@@ -307,10 +324,12 @@ def propagate(program, data, evidence, likelihoods, wanted, out):  # type: ignor
         )
         at = 1 + 2 * axes
         factors = 0
+        floor = data[scalars[_LEAST] + i]  # no positive product of this sweep is smaller
         for c in range(child_start[i], child_start[i + 1]):
             child = children[c]
             if touched[child]:
                 _point(frame, at, separator_at[child], variables, link_strides[link[child] :], evidence)
+                floor *= least[child]
                 at += step
                 factors += 1
         for a in range(last - first):
@@ -320,20 +339,31 @@ def propagate(program, data, evidence, likelihoods, wanted, out):  # type: ignor
                     _point_axis(frame, at, soft + evidence[count + v] + evidence[v], variables, -1, evidence)
                 else:
                     _point_axis(frame, at, soft + evidence[count + v], variables, a, evidence)
+                    smallest = 1.0
+                    for j in range(axis_size[first + a]):
+                        weight = work[soft + evidence[count + v] + j]
+                        if weight > 0.0:
+                            smallest = min(smallest, weight)
+                    floor *= smallest
                 at += step
                 factors += 1
         if rising:
+            if not floor > TINY:
+                return np.nan
             for s in range(size):
                 work[lifted + s] = 0.0
             _point(frame, at, lifted, variables, axis_up[first:last], evidence)
             _sweep(data, work, frame, axes, free, factors, 1, row)
             peak[i] = 0.0
+            least[i] = np.inf
             for s in range(size):
                 if work[lifted + s] > 0.0:
                     work[lifted + s] /= data[prior + s]
                     peak[i] = max(peak[i], work[lifted + s])
-            if not peak[i] > TINY:
+                    least[i] = min(least[i], work[lifted + s])
+            if not peak[i] > 0.0:
                 return np.nan
+            least[i] /= peak[i]
             log_evidence += np.log(peak[i])
             for s in range(size):
                 work[lifted + s] /= peak[i]

@@ -50,6 +50,7 @@ class Scalar(IntEnum):
     AXES = auto()  # the most axes of a clique
     POINTERS = auto()  # the most tables that one sweep touches
     ROW_CELLS = auto()
+    LEAST = auto()  # offset in `data` of the smallest positive cell of each clique
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,12 @@ def flatten(
     top: Sequence[int],
     beliefs: Sequence[Floats],
     separators: Sequence[Floats],
+    least: Sequence[float],
 ) -> Layout:
-    """Write program and data of a tree whose cliques (`beliefs`) and separators hold prior marginals."""
+    """Write program and data of a tree whose cliques (`beliefs`) and separators hold prior marginals.
+
+    `least` is the smallest positive cell of each clique.
+    """
     cliques = len(tree.cliques)
     strides = [_strides(clique, sizes) for clique in tree.cliques]
     inside = [tree.separator(i) for i in range(cliques)]
@@ -101,6 +106,7 @@ def flatten(
             widest,
             2 * widest + 2 + 2 * max(len(found) for found in children),
             max(min(ROW, max(clique_cells)), *sizes),
+            sum(clique_cells) + sum(separator_cells),
         ),
         Section.PARENT: tree.parent,
         Section.AXIS_START: _starts(len(clique) for clique in tree.cliques),
@@ -131,9 +137,14 @@ def flatten(
     header = len(Section) + 1
     bounds = [header + at for at in _starts(len(sections[section]) for section in Section)]
     program = np.array(bounds + [n for section in Section for n in sections[section]], dtype=np.int64)
-    data = np.concatenate([np.ravel(table) for table in (*beliefs, *separators)])
+    data = np.concatenate([*(np.ravel(table) for table in (*beliefs, *separators)), least])
     homes = {**in_clique, **in_separator}
     return Layout(program, data, tuple(homes[v] for v in range(len(sizes))))
+
+
+def smallest_positive(table: Floats) -> float:
+    """The smallest positive cell, 1 if there is none."""
+    return float(np.min(table, where=table > 0, initial=1.0))
 
 
 def _starts(lengths: object) -> list[int]:

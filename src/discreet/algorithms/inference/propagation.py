@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.algorithms.inference.junction import JunctionTree
-from discreet.algorithms.inference.layout import Floats
+from discreet.algorithms.inference.layout import Floats, smallest_positive
 
-TINY = 1e-200
+TINY = 1e-280
+"""If some product of a sweep could be smaller, it may underflow, and logarithms take over; see `kernels.py`."""
 
 Codes = Mapping[int, int]
 Likelihoods = Mapping[int, Floats]
@@ -35,15 +36,24 @@ def propagate(junction: JunctionTree, evidence: Codes, likelihoods: Likelihoods)
     tree, (priors, separators) = junction.tree, junction.calibrated
     beliefs = [observe(junction, priors[i], i, evidence) for i in range(len(priors))]
     lifted: list[Floats | None] = [None] * len(priors)
-    touched = enter(junction, evidence, likelihoods, beliefs, np.multiply)
-    log_evidence = 0.0
+    peaks = {v: float(values.max()) for v, values in likelihoods.items()}
+    if not all(peaks.values()):
+        return None
+    scaled = {v: values / peaks[v] for v, values in likelihoods.items()}
+    touched = enter(junction, evidence, scaled, beliefs, np.multiply)
+    log_evidence = float(sum(np.log(peak) for peak in peaks.values()))
+    floors = list(junction.least)  # no positive product made in a clique is smaller
+    for v, values in scaled.items():
+        floors[junction.top[v]] *= smallest_positive(values)
     for i in range(len(priors) - 1, -1, -1):
         if not touched[i]:
             continue
+        if not floors[i] > TINY:
+            return None
         mass = beliefs[i].sum(axis=separator_axes(junction, i), keepdims=True)
         if i == 0:
             total = float(mass.sum())
-            if not total > TINY:
+            if not total > 0:
                 return None
             beliefs[0] = beliefs[0] / total
             log_evidence += float(np.log(total))
@@ -51,12 +61,13 @@ def propagate(junction: JunctionTree, evidence: Codes, likelihoods: Likelihoods)
         before = _cut(junction, separators[i], i, evidence)
         ratio = np.divide(mass, before, out=np.zeros_like(mass), where=before > 0)
         peak = float(ratio.max())
-        if not peak > TINY:
+        if not peak > 0:
             return None
         log_evidence += float(np.log(peak))
         beliefs[i] = beliefs[i] / peak
         lifted[i] = mass / peak
         above = tree.parent[i]
+        floors[above] *= smallest_positive(ratio / peak)
         beliefs[above] = beliefs[above] * transfer(junction, ratio / peak, i, above)
     for i in range(1, len(priors)):
         above = tree.parent[i]
