@@ -22,6 +22,7 @@ from discreet.models.evidence import (
     encode_likelihood,
     require_attribute,
 )
+from discreet.models.provenance import Provenance
 from discreet.models.rows import Rows
 from discreet.vocabulary.errors import ImpossibleEvidence, NetworkError, QueryError
 from discreet.vocabulary.graph import DAG
@@ -39,6 +40,8 @@ class Network:
     schema: Schema
     dag: DAG
     cpts: tuple[Table, ...]
+    provenance: Provenance | None = field(default=None, compare=False)
+    """Set if the network was learned from private rows: what was measured and what it cost."""
     _engine: Engine | None = field(init=False, default=None, compare=False)
 
     def __post_init__(self) -> None:
