@@ -239,5 +239,6 @@ def _check_cpt(name: str, cpt: Table, family: tuple[str, ...], sizes: Mapping[st
         worst = np.unravel_index(int(off.argmax()), off.shape)
         where = ", ".join(f"{parent}={code}" for parent, code in zip(family[:-1], worst, strict=True))
         raise NetworkError(
-            f"table of {name!r}: the row at ({where}) sums to {sums[worst]:.9g}; it must sum to 1 within {ROW_TOLERANCE:g}"
+            f"table of {name!r}: the row at ({where}) sums to {sums[worst]:.9g}; "
+            f"it must sum to 1 within {ROW_TOLERANCE:g}"
         )

@@ -34,7 +34,7 @@ def add_noise(true_counts: Array, mechanism: AdditiveNoise) -> npt.NDArray[np.in
         raise MechanismError(f"{mechanism.statistic}: a count lies beyond 2^61, too near the end of int64")
     draw = _open_additive(mechanism.noise, mechanism.scale)
     _require_charged(_map_additive(draw, mechanism), mechanism)
-    flat = np.ascontiguousarray(true_counts, dtype=np.int64).ravel()
+    flat = np.array(true_counts, dtype=np.int64).ravel()  # a copy: OpenDP refuses arrays that are read-only
     noisy = np.empty_like(flat)
     for start in range(0, flat.size, CHUNK):
         noisy[start : start + CHUNK] = draw(flat[start : start + CHUNK])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from discreet.privacy.counts.limits import MAX_ROWS, Limits, read_memory
+from discreet.privacy.subsample import Subsampling
 from discreet.vocabulary.errors import DataError
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
@@ -22,8 +23,11 @@ class Counter(Protocol):
     def rows(self) -> int:
         """The true number of rows; with a weight column, the sum of the weights."""
 
-    def count(self, sets: Sequence[Sequence[str]]) -> list[Table]:
-        """One exact int64 table for each attribute set, its axes in the order asked."""
+    def check(self, sets: Sequence[Sequence[str]], sampling: Subsampling | None = None) -> None:
+        """Refuse a request that `count` would refuse, before it is paid for."""
+
+    def count(self, sets: Sequence[Sequence[str]], sampling: Subsampling | None = None) -> list[Table]:
+        """One exact int64 table for each attribute set, its axes in the order asked; of a sample if asked for."""
 
     def close(self) -> None:
         """Let go of the rows."""

@@ -8,12 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.privacy.budget import Unit
 from discreet.privacy.counts.batches import Batch, Reader
 from discreet.privacy.counts.limits import Limits
 from discreet.privacy.counts.reading import open_reader
-from discreet.vocabulary.errors import AirlockError, DataError
+from discreet.privacy.subsample import Subsampling
+from discreet.vocabulary.errors import AirlockError, DataError, TooLarge
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
+
+MOST_SAMPLED = 2**27
+"""A sample of fixed size takes a 64-bit key for every row while it is drawn."""
 
 
 class CodedCounter:
@@ -58,12 +63,26 @@ class CodedCounter:
         """Whether the codes are held, or read again for each request."""
         return self._held is not None
 
-    def count(self, sets: Sequence[Sequence[str]]) -> list[Table]:
-        """One exact int64 table for each attribute set, axes in the order asked; one pass for all of them."""
+    def check(self, sets: Sequence[Sequence[str]], sampling: Subsampling | None = None) -> None:
+        """Refuse what `count` would refuse, without touching a row."""
+        self._limits.require_request(self._schema, sets)
+        if sampling is None:
+            return
+        if self._weighted:
+            raise DataError(f"{self._reader.label}: rows with weights cannot be sampled one by one")
+        if sampling.unit is Unit.REPLACE_ONE and self._rows > MOST_SAMPLED:
+            raise TooLarge(f"a sample of fixed size is drawn from at most {MOST_SAMPLED:,} rows")
+
+    def count(self, sets: Sequence[Sequence[str]], sampling: Subsampling | None = None) -> list[Table]:
+        """One exact int64 table for each attribute set, axes in the order asked; one pass for all of them.
+
+        With `sampling`, of a fresh and secret sample of the rows; the same sample for all sets of the request.
+        """
         from discreet.privacy.counts.kernels import Tally
 
         if self._closed:
             raise AirlockError("the counter is closed; open the data again")
+        self.check(sets, sampling)
         asked = self._limits.require_request(self._schema, sets)
         names = [name for name in self._schema.names if any(name in members for members in asked)]
         if not names:  # the table without axes is the number of rows
@@ -76,8 +95,13 @@ class CodedCounter:
             threads=self._limits.threads,
         )
         rows = 0
+        chosen = None if sampling is None else sampling.draw(self._rows)
         for batch in self._read(names):
-            tally.add(batch.codes, batch.weights)
+            if chosen is None:
+                tally.add(batch.codes, batch.weights)
+            else:
+                kept = chosen[rows : rows + batch.rows]
+                tally.add([np.ascontiguousarray(column[kept]) for column in batch.codes], None)
             rows += batch.rows
         if rows != self._rows:
             raise DataError(

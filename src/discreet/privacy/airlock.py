@@ -1,0 +1,353 @@
+"""The airlock: the one object that holds rows, and the one place where budget becomes answers.
+
+Every verb keeps the same order: validate the question, debit the ledger durably, count and draw, store the answer,
+hand out the stored bytes. Nothing is refunded, and nothing but stored bytes leaves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+from discreet.privacy.budget import ApproxDP, Budget, Finite, PureDP, Unit, read_budget
+from discreet.privacy.counts import Counter, open_counter
+from discreet.privacy.ledger import Account, Anchor, Ledger, open_ledger
+from discreet.privacy.mechanism import AdditiveNoise, Noise, Selection, calibrate_choice, calibrate_counts
+from discreet.privacy.noise import add_noise, choose
+from discreet.privacy.scores import Score
+from discreet.privacy.subsample import Subsampling
+from discreet.privacy.sums import BoundedColumn, calibrate_sums
+from discreet.vocabulary.errors import AirlockError, BudgetError
+from discreet.vocabulary.exact import Number
+from discreet.vocabulary.law import Exact
+from discreet.vocabulary.measurement import Measurement, SumMeasurement
+from discreet.vocabulary.schema import Schema
+from discreet.vocabulary.table import Table
+
+Spend = Finite | Number
+"""An amount in the kind of the account's budget, or the plain number of it: "1/2", 1, Fraction(1, 3)."""
+
+
+class Airlock:
+    """Rows that answer only through noise that was paid for; `open` makes one, `close` lets go of the rows."""
+
+    __slots__ = ("_account", "_counter", "_fingerprint", "_ledger", "_process", "_schema")
+
+    def __init__(self, counter: Counter, schema: Schema, ledger: Ledger, account: Account) -> None:
+        self._counter: Counter | None = counter
+        self._schema = schema
+        self._ledger = ledger
+        self._account = account
+        self._process = os.getpid()
+        self._fingerprint = hashlib.sha256(json.dumps(schema.to_json(), sort_keys=True).encode()).hexdigest()
+
+    @classmethod
+    def open(
+        cls,
+        data: Any,
+        schema: Schema,
+        *,
+        budget: Finite | str | None = None,
+        unit: Unit | str = Unit.ADD_REMOVE,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        account: str | None = None,
+        memory: int | str | None = None,
+        weight: str | None = None,
+    ) -> Self:
+        """Read and check every row, and open the account that pays for what is asked of them.
+
+        `ledger` is an open ledger or the place of an existing one; without it the spends are kept in memory only,
+        which is for tests and simulations. `account` names the dataset in the ledger (the file's name by default);
+        `budget` may be left out if the account is open. `data`, `memory` and `weight` are as in `open_counter`.
+        """
+        wanted = read_budget(budget) if isinstance(budget, str) else budget
+        book = _open_book(ledger)
+        name = account or _name_data(data, durable=book.durable)
+        known = {found.name: found for found in book.accounts()}
+        if wanted is None:
+            if name not in known:
+                raise BudgetError(f"account {name!r} is not open in the ledger yet; say which budget it gets")
+            opened = known[name]
+            if opened.unit != Unit(unit):
+                raise BudgetError(f"account {name!r} protects {opened.unit}, not {Unit(unit)}")
+            counter = open_counter(data, schema, memory=memory, weight=weight)
+        else:
+            counter = open_counter(data, schema, memory=memory, weight=weight)  # bad rows open no account
+            opened = book.open_account(name, wanted, unit)
+        return cls(counter, schema, book, opened)
+
+    @property
+    def schema(self) -> Schema:
+        """The public declaration of what a row may hold."""
+        return self._schema
+
+    @property
+    def unit(self) -> Unit:
+        """What is protected: a row that is added or removed, or one that is replaced."""
+        return self._account.unit
+
+    @property
+    def budget(self) -> Finite:
+        """The whole budget of the account."""
+        return self._account.budget
+
+    @property
+    def account(self) -> Account:
+        """The account as the ledger has it now."""
+        return self._ledger.account(self._account.name)
+
+    @property
+    def remaining(self) -> Finite:
+        """What may still be spent."""
+        return self._ledger.remaining(self._account.name)
+
+    @property
+    def loss(self) -> Budget:
+        """The privacy loss so far; infinite once rows were revealed."""
+        return self.account.loss
+
+    @property
+    def durable(self) -> bool:
+        """Whether spends survive this process; a report on a release says so if not."""
+        return self._ledger.durable
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, which is public only where rows are replaced; elsewhere measure the empty set."""
+        if self.unit is not Unit.REPLACE_ONE:
+            raise AirlockError(
+                "the number of rows is private under add-remove; measure the empty set () instead"
+            )
+        return self._open().rows
+
+    def anchor(self) -> Anchor:
+        """The head of the ledger, to be written into every release."""
+        return self._ledger.head()
+
+    def read_spend(self, spend: Spend) -> Finite:
+        """An amount in the kind of the account's budget; a plain number under (ε, δ) is a pure ε."""
+        if isinstance(spend, type(self.budget)):
+            return spend
+        if isinstance(spend, Finite):
+            raise BudgetError(f"the account's budget is {self.budget}; a spend of {spend} is of another kind")
+        if isinstance(self.budget, ApproxDP):
+            return ApproxDP(spend, 0)
+        return type(self.budget)(spend)
+
+    def measure(
+        self,
+        sets: Sequence[Sequence[str]],
+        *,
+        spend: Spend,
+        noise: Noise | str = Noise.LAPLACE,
+        shares: Sequence[Number] | None = None,
+        sampling: Subsampling | None = None,
+        request: str | None = None,
+    ) -> list[Measurement]:
+        """One noisy table of counts for each attribute set; together they cost exactly `spend`.
+
+        `shares` weighs the tables. With `sampling`, the tables count a secret random sample, and the noise is that of
+        the larger budget which sampling affords. A repeated `request` id gets the same bytes and pays nothing.
+        """
+        counter, cost = self._open(), self.read_spend(spend)
+        asked = [tuple(members) for members in sets]
+        inner: Finite = cost
+        if sampling is not None:
+            if sampling.unit is not self.unit:
+                raise AirlockError(f"the sampling is for {sampling.unit}, the account protects {self.unit}")
+            if not isinstance(cost, PureDP):
+                raise AirlockError(f"sampling amplifies pure ε only; the account's budget is {self.budget}")
+            inner = sampling.afford(cost)
+        counter.check(asked, sampling)
+        mechanisms = calibrate_counts(asked, inner, unit=self.unit, noise=Noise(noise), shares=shares)
+
+        def draw() -> list[Any]:
+            true_tables = counter.count(asked, sampling)
+            return [
+                _pack(Table(table.axes, add_noise(table.values, mechanism)), mechanism, self.unit)
+                for table, mechanism in zip(true_tables, mechanisms, strict=True)
+            ]
+
+        description = {
+            "verb": "measure",
+            "sets": [list(members) for members in asked],
+            **_describe(mechanisms),
+            **({} if sampling is None else {"sampling rate": str(sampling.rate)}),
+        }
+        return [Measurement.from_json(document) for document in self._spend(cost, description, draw, request)]
+
+    def measure_sums(
+        self,
+        columns: Sequence[BoundedColumn],
+        *,
+        spend: Spend,
+        noise: Noise | str = Noise.LAPLACE,
+        shares: Sequence[Number] | None = None,
+        request: str | None = None,
+    ) -> list[SumMeasurement]:
+        """The noisy sum of each number column, clipped to its public bounds; together they cost exactly `spend`."""
+        counter, cost = self._open(), self.read_spend(spend)
+        counter.check_sums(columns)
+        mechanisms = calibrate_sums(columns, cost, unit=self.unit, noise=Noise(noise), shares=shares)
+
+        def draw() -> list[Any]:
+            true_sums = counter.sum(columns)
+            return [
+                SumMeasurement(
+                    column.name,
+                    int(add_noise(true_sum, mechanism)[()]),
+                    column.granularity,
+                    column.origin,
+                    mechanism.law,
+                    self.unit.value,
+                    json.dumps(mechanism.cost.to_json()),
+                ).to_json()
+                for column, true_sum, mechanism in zip(columns, true_sums, mechanisms, strict=True)
+            ]
+
+        description = {
+            "verb": "measure sums",
+            "columns": [
+                {
+                    "name": column.name,
+                    "lower": str(column.lower),
+                    "upper": str(column.upper),
+                    "granularity": str(column.granularity),
+                    "origin": str(column.origin),
+                }
+                for column in columns
+            ],
+            **_describe(mechanisms),
+        }
+        return [
+            SumMeasurement.from_json(document) for document in self._spend(cost, description, draw, request)
+        ]
+
+    def select(
+        self,
+        candidates: Sequence[Sequence[str]],
+        score: Score,
+        *,
+        spend: Spend,
+        selection: Selection | str = Selection.PERMUTE_AND_FLIP,
+        request: str | None = None,
+    ) -> int:
+        """The index of one candidate, chosen by a score of its table of counts (parents first, the child last)."""
+        counter, cost = self._open(), self.read_spend(spend)
+        asked = [tuple(members) for members in candidates]
+        counter.check(asked)
+        shapes = [tuple(self._schema[name].size for name in members) for members in asked]
+        public_rows = counter.rows if self.unit is Unit.REPLACE_ONE else None
+        mechanism = calibrate_choice(
+            score.name,
+            score.sensitivity(shapes, self.unit, public_rows),
+            cost,
+            unit=self.unit,
+            selection=Selection(selection),
+        )
+
+        def draw() -> list[Any]:
+            return [choose(score.evaluate(counter.count(asked)), mechanism)]
+
+        description = {
+            "verb": "select",
+            "score": score.name,
+            "candidates": len(asked),
+            "digest": hashlib.sha256(json.dumps([asked, score_digest(score)]).encode()).hexdigest(),
+            "selection": mechanism.selection.value,
+            "sensitivity": str(mechanism.sensitivity),
+            "scale": mechanism.scale.hex(),
+        }
+        (index,) = self._spend(cost, description, draw, request)
+        return int(index)
+
+    def reveal(self, sets: Sequence[Sequence[str]], *, reason: str) -> list[Measurement]:
+        """The exact tables, without privacy: from now on the account and every report say that ε is infinite."""
+        counter = self._open()
+        asked = [tuple(members) for members in sets]
+        counter.check(asked)
+        self._ledger.mark_revealed(self._account.name, reason)
+        infinite = json.dumps({"epsilon": "infinite"})
+        return [Measurement(table, Exact(), self.unit.value, infinite) for table in counter.count(asked)]
+
+    def close(self) -> None:
+        """Let go of the rows; the ledger stays as it is."""
+        if self._counter is not None and self._process == os.getpid():
+            self._counter.close()
+        self._counter = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._counter is None else "open"
+        return f"<Airlock {self._account.name!r}, {state}, {self.budget} {self.unit}, {len(self._schema)} attributes>"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise AirlockError("an airlock cannot be copied or pickled: it would take the rows out of it")
+
+    def _open(self) -> Counter:
+        if self._process != os.getpid():
+            raise AirlockError("this airlock belongs to another process; a forked child must open its own")
+        if self._counter is None:
+            raise AirlockError("the airlock is closed; open the data again")
+        return self._counter
+
+    def _spend(
+        self, cost: Finite, description: Mapping[str, Any], draw: Callable[[], list[Any]], request: str | None
+    ) -> list[Any]:
+        """Debit, draw and store; what is returned is read back from the stored bytes, the first time as every time."""
+        entry = self._ledger.debit(
+            self._account.name,
+            request or f"once-{uuid.uuid4()}",
+            cost,
+            {**description, "schema": self._fingerprint},
+        )
+        if entry.answer is None:
+            stored = self._ledger.answer(entry, json.dumps(draw()).encode())
+        else:
+            stored = entry.answer
+        answers: list[Any] = json.loads(stored)
+        return answers
+
+
+def score_digest(score: Score) -> str:
+    """What tells two scores of one name apart: the digest of the model that they compare with, if any."""
+    models = getattr(score, "expected", ())
+    return hashlib.sha256(b"".join(model.tobytes() for model in models)).hexdigest()
+
+
+def _pack(noisy: Table, mechanism: AdditiveNoise, unit: Unit) -> dict[str, Any]:
+    return Measurement(noisy, mechanism.law, unit.value, json.dumps(mechanism.cost.to_json())).to_json()
+
+
+def _describe(mechanisms: Sequence[AdditiveNoise]) -> dict[str, Any]:
+    # Scales are floats, and a ledger that is to be compared byte by byte holds them exactly.
+    return {
+        "noise": mechanisms[0].noise.value,
+        "scales": [mechanism.scale.hex() for mechanism in mechanisms],
+    }
+
+
+def _open_book(ledger: Ledger | str | os.PathLike[str] | None) -> Ledger:
+    if ledger is None:
+        from discreet.privacy.ledger_memory import MemoryLedger
+
+        return MemoryLedger()
+    return ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
+
+
+def _name_data(data: Any, *, durable: bool) -> str:
+    if isinstance(data, str | os.PathLike):
+        return Path(os.fspath(data).rpartition("::")[2] or os.fspath(data)).name
+    if durable:
+        raise AirlockError("data that is not a file needs a name in the ledger: give `account`")
+    return "simulation"
