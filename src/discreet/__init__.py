@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from discreet.models.network import Network
     from discreet.models.network_json import read_network, write_network
     from discreet.models.rows import Rows
+    from discreet.privacy.airlock import Airlock
     from discreet.privacy.budget import ZCDP, ApproxDP, PureDP, Unit
-    from discreet.privacy.ledger import open_ledger
+    from discreet.privacy.ledger import Ledger, open_ledger
     from discreet.vocabulary import errors
     from discreet.vocabulary.bins import Bins
     from discreet.vocabulary.graph import DAG
@@ -26,9 +27,11 @@ __version__ = "0.1.0"
 __all__ = [
     "DAG",
     "ZCDP",
+    "Airlock",
     "ApproxDP",
     "Attribute",
     "Bins",
+    "Ledger",
     "Measurement",
     "Network",
     "PureDP",
@@ -49,10 +52,12 @@ __all__ = [
 
 # The module where each public name lives; loaded on first use, so that `import discreet` costs nothing.
 _HOMES = {
+    "Airlock": "discreet.privacy.airlock",
     "ApproxDP": "discreet.privacy.budget",
     "Attribute": "discreet.vocabulary.schema",
     "Bins": "discreet.vocabulary.bins",
     "DAG": "discreet.vocabulary.graph",
+    "Ledger": "discreet.privacy.ledger",
     "Measurement": "discreet.vocabulary.measurement",
     "Network": "discreet.models.network",
     "PureDP": "discreet.privacy.budget",

@@ -124,6 +124,7 @@ def round_down(value: float, digits: int = DIGITS) -> Fraction:
 
 
 def round_up(value: float, digits: int = DIGITS) -> Fraction:
+    """A short exact fraction just above a positive float, so far above that its last bits do not matter."""
     grain = Fraction(10) ** (math.floor(math.log10(value)) + 1 - digits)
     return math.ceil(Fraction(value) * (1 + Fraction(1, 2**44)) / grain) * grain
 

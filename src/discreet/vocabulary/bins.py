@@ -84,13 +84,12 @@ class Bins:
                 )
         share = rng.random(len(codes))
         low, high = low[codes], high[codes]
-        drawn = (
-            low * (1.0 - share) + high * share
-        )  # not low + (high - low)·share, which overflows for huge bins
+        # Not low + (high - low)·share, which overflows for huge bins.
+        drawn = low * (1.0 - share) + high * share
         # Rounding may land on the edge that belongs to the neighbour.
         if self.closed == "left":
-            return np.clip(drawn, low, np.nextafter(high, -math.inf))
-        return np.clip(drawn, np.nextafter(low, math.inf), high)
+            return np.asarray(np.clip(drawn, low, np.nextafter(high, -math.inf)))
+        return np.asarray(np.clip(drawn, np.nextafter(low, math.inf), high))
 
 
 def write_number(value: float) -> str:

@@ -110,7 +110,8 @@ def _parse_level(what: str, role: str, level: object) -> str:
         return "true" if level else "false"
     if isinstance(level, int):
         return str(level)
-    return _require(level, str, f"{what}: {role} {show(level)}", "text, a whole number or a boolean")
+    text: str = _require(level, str, f"{what}: {role} {show(level)}", "text, a whole number or a boolean")
+    return text
 
 
 def _parse_edge(edge: object) -> Any:
@@ -139,7 +140,7 @@ def _parse_members(declared: object, depth: int) -> tuple[str | Group, ...]:
         declared, list, f"taxonomy: {show(declared)}", "an array of levels or a table of groups"
     ):
         if isinstance(node, dict):
-            found.extend(_parse_members(node, depth))  # type: ignore[arg-type]
+            found.extend(_parse_members(node, depth))
         else:
             found.append(_parse_level("taxonomy", "member", node))
     return tuple(found)
