@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import traceback
 from collections.abc import Callable
 from fractions import Fraction
@@ -139,6 +140,29 @@ def test_a_fork_does_not_disturb_the_parent(place: str) -> None:
         ledger.debit("clinic", "parent after", PureDP("1/4"))
         requests = [entry.request for entry in ledger.entries("clinic")]
     assert requests == ["parent before", "child", "parent after"]
+
+
+def test_a_fork_while_another_thread_spends(place: str) -> None:
+    with open_ledger(place) as ledger:
+        stop = threading.Event()
+        spent: list[str] = []
+
+        def spend_on() -> None:
+            while not stop.is_set() and len(spent) < 400:
+                ledger.debit("clinic", f"thread {len(spent)}", PureDP("1/1000"))
+                spent.append("paid")
+
+        thread = threading.Thread(target=spend_on)
+        thread.start()
+        try:
+            for round_ in range(5):
+                work = lambda number, r=round_: ledger.debit("clinic", f"{r}-{number}", PureDP("1/1000")).seq  # noqa: E731
+                assert len(set(in_children(3, work))) == 3
+        finally:
+            stop.set()
+            thread.join()
+        assert len(ledger.entries("clinic")) == len(spent) + 15
+        assert ledger.verify().sound
 
 
 def test_a_ledger_in_memory_refuses_to_be_used_after_a_fork() -> None:

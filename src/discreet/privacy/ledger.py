@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,6 +22,7 @@ from typing import Any, NoReturn, Self
 from discreet.privacy.budget import Budget, Finite, Infinite, Unit
 from discreet.privacy.ledger_book import Account, Book, Entry, spell, write_amount
 from discreet.privacy.ledger_chain import Anchor, Damaged, Event, Verdict, canonical, digest, follow
+from discreet.privacy.ledger_fork import ForkLock
 from discreet.privacy.ledger_store import Store
 from discreet.vocabulary.errors import BudgetError, LedgerError
 
@@ -48,7 +48,7 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._book = Book()
-        self._lock = threading.RLock()
+        self._lock = ForkLock()
         self._process = os.getpid()
         self._closed = False
 
@@ -219,13 +219,14 @@ class Ledger:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        if self._process != os.getpid():
-            # A forked child holds copies of the parent's connection, lock and state; none of them is its own.
-            self._store.reopen()
-            self._lock, self._book, self._process = threading.RLock(), Book(), os.getpid()
         with self._lock:
             if self._closed:
                 raise LedgerError(f"the ledger is closed: {self.description}")
+            if (
+                self._process != os.getpid()
+            ):  # a forked child: connection and state are copies of the parent's
+                self._store.reopen()
+                self._book, self._process = Book(), os.getpid()
             yield
 
     @contextmanager
