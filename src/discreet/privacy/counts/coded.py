@@ -85,8 +85,10 @@ class CodedCounter:
         self.check(sets, sampling)
         asked = self._limits.require_request(self._schema, sets)
         names = [name for name in self._schema.names if any(name in members for members in asked)]
-        if not names:  # the table without axes is the number of rows
-            return [Table((), np.array(self._units, dtype=np.int64)) for _ in asked]
+        chosen = None if sampling is None else sampling.draw(self._rows)
+        if not names:  # the table without axes is the number of rows, or of those in the sample
+            total = self._units if chosen is None else np.count_nonzero(chosen)
+            return [Table((), np.array(total, dtype=np.int64)) for _ in asked]
         place = {name: i for i, name in enumerate(names)}
         tally = Tally(
             [self._schema[name].size for name in names],
@@ -95,7 +97,6 @@ class CodedCounter:
             threads=self._limits.threads,
         )
         rows = 0
-        chosen = None if sampling is None else sampling.draw(self._rows)
         for batch in self._read(names):
             if chosen is None:
                 tally.add(batch.codes, batch.weights)
