@@ -153,7 +153,7 @@ def write_csv(path: Path, data: dict[str, Any]) -> Path:
     return path
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(tables())
 def test_every_way_of_counting_agrees(engine: Any, table: Any) -> None:
     """Coded = streamed = weighted = pushed down = counted by hand, on random schemas, rows and sets."""
@@ -169,7 +169,7 @@ def test_every_way_of_counting_agrees(engine: Any, table: Any) -> None:
         assert_counts(open_counter(hold(engine, arrow), schema), sets, wanted)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(tables(), st.data())
 def test_a_weight_is_that_many_rows(engine: Any, table: Any, more: st.DataObject) -> None:
     """Aggregated rows with their number as weight count like the rows; a weight of zero counts nothing."""

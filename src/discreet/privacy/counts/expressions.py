@@ -1,8 +1,8 @@
-"""The rule of `vocabulary.columns` for which value is which level, written as Ibis expressions for any engine."""
+"""The rule of `vocabulary.columns` for which value is which level, written in Ibis for any engine."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from discreet.privacy.counts.encoding import NUMBER, find_whole_levels
@@ -13,99 +13,119 @@ from discreet.vocabulary.schema import Attribute
 from discreet.vocabulary.wording import show
 
 FEW = 64
-"""Up to this many levels are compared one by one; more are looked up in an array."""
+"""Up to this many levels are compared one by one; more are joined as a small table."""
 
-LARGEST = 2**63 - 1
+SEPARATORS = ";~@=!%&_<>,:" + "".join(map(chr, range(0xE000, 0xF900)))
+"""Characters that mean themselves in every engine's patterns; one that no level contains joins the levels."""
 
 
-def encode_expression(label: str, attribute: Attribute, column: Any) -> Any:
-    """The code of a column's value, or NULL where the rule refuses it."""
+def encode_columns(label: str, attributes: Sequence[Attribute], table: Any) -> tuple[Any, list[Any]]:
+    """The table, joined with levels where there are many, and one code for each column x0, x1, … of it.
+
+    A code is NULL where the rule refuses the value.
+    """
+    for i, attribute in enumerate(attributes):
+        keys = _choose_keys(label, attribute, table[f"x{i}"])
+        if len(keys) > FEW:
+            levels = _make_levels(attribute, keys, i)
+            key = _write_key(table[f"x{i}"]).name(f"key{i}")
+            table = table.mutate(key)
+            table = table.left_join(levels, table[f"key{i}"] == levels[f"level{i}"])
+    codes = []
+    for i, attribute in enumerate(attributes):
+        looked_up = table[f"code{i}"] if f"code{i}" in table.columns else None
+        codes.append(_encode(attribute, table[f"x{i}"], looked_up))
+    return table, codes
+
+
+def _choose_keys(label: str, attribute: Attribute, column: Any) -> dict[Any, int]:
+    """The values of a column's type that are levels by themselves, with their codes."""
+    kind = column.type()
+    if kind.is_string():
+        return {level: code for code, level in enumerate(attribute.levels)}
+    if kind.is_boolean():
+        named = ((True, ("true", "True")), (False, ("false", "False")))
+        found = {value: [name for name in names if name in attribute] for value, names in named}
+        return {value: attribute.code(names[0]) for value, names in found.items() if names}
+    if kind.is_integer() or kind.is_decimal():
+        return dict(find_whole_levels(attribute))
+    if kind.is_floating():
+        return {value: code for value, code in find_whole_levels(attribute).items() if abs(value) <= EXACT}
+    raise DataError(
+        f"{label}: column {show(attribute.name)} has the type {kind}; allowed are text, numbers and booleans"
+    )
+
+
+def _make_levels(attribute: Attribute, keys: Mapping[Any, int], i: int) -> Any:
+    """A table of the keys as text and their codes, made inside the engine from one literal."""
+    import ibis
+
+    texts = [str(key) for key in keys]
+    together = "".join(texts)
+    separator = next((char for char in SEPARATORS if char not in together), None)
+    if separator is None:
+        raise DataError(
+            f"attribute {show(attribute.name)}: its levels use every character that could separate them"
+        )
+    listed = ibis.literal(separator.join(texts)).split(separator)
+    codes = ibis.literal(separator.join(map(str, keys.values()))).split(separator)
+    rows = ibis.range(0, len(texts)).unnest().name("place").as_table()
+    code = codes[rows["place"]].cast("int32")
+    return rows.select(**{f"level{i}": listed[rows["place"]], f"code{i}": code})
+
+
+def _write_key(column: Any) -> Any:
+    """The text by which a value is looked up; NULL for a number with a fraction."""
+    kind = column.type()
+    return column if kind.is_string() else _make_whole(column).cast("string")
+
+
+def _make_whole(column: Any) -> Any:
     import ibis
 
     kind = column.type()
-    parts: list[Any] = []
-    if kind.is_string():
-        parts, absent = _encode_text(attribute, column), column.isnull() | (column == "")
-    elif kind.is_boolean():
-        parts, absent = _encode_boolean(attribute, column), column.isnull()
-    elif kind.is_floating():
-        number = column.cast("float64")
-        parts, absent = _encode_float(attribute, number), column.isnull() | number.isnan()
-    elif kind.is_integer() or kind.is_decimal():
-        parts, absent = _encode_exact(attribute, column), column.isnull()
-    else:
-        raise DataError(
-            f"{label}: column {show(attribute.name)} has the type {kind}; allowed are text, numbers and booleans"
+    if kind.is_integer():
+        return column
+    limit = ibis.literal(EXACT if kind.is_floating() else 2**63 - 1)
+    small = ibis.ifelse(
+        (column <= limit) & (column >= -limit), column, ibis.null(kind)
+    )  # NaN sorts above all
+    whole = small.cast("int64")
+    return ibis.ifelse(whole == small, whole, ibis.null("int64"))
+
+
+def _encode(attribute: Attribute, column: Any, looked_up: Any | None) -> Any:
+    import ibis
+
+    kind = column.type()
+    keys = _choose_keys("", attribute, column)
+    parts = []
+    if looked_up is not None:
+        parts.append(looked_up)
+    elif keys:
+        parts.append(
+            column.cases(*((key, _code(code)) for key, code in keys.items()), else_=ibis.null("int32"))
+        )
+    if attribute.bins is not None and not kind.is_boolean():
+        parts.append(
+            _locate(attribute.bins, _read_numbers(column) if kind.is_string() else column.cast("float64"))
         )
     if attribute.missing is not None:
+        absent = column.isnull()
+        if kind.is_string():
+            absent |= column == ""
+        elif kind.is_floating():
+            absent |= column.isnan()
         parts.append(ibis.ifelse(absent, _code(attribute.size - 1), ibis.null("int32")))
     return ibis.coalesce(*parts, ibis.null("int32")).cast("int32")
 
 
-def _encode_text(attribute: Attribute, column: Any) -> list[Any]:
+def _read_numbers(column: Any) -> Any:
     import ibis
 
-    parts = [_look_up(column, {level: code for code, level in enumerate(attribute.levels)})]
-    if attribute.bins is not None:
-        # "$" also matches before a last line break in some engines, hence the second pattern.
-        numeric = column.re_search(f"^({NUMBER})$") & ~column.re_search("[^-+.0-9eEinf]")
-        number = ibis.ifelse(numeric, column, ibis.null("string")).cast("float64")
-        parts.append(_locate(attribute.bins, number))
-    return parts
-
-
-def _encode_boolean(attribute: Attribute, column: Any) -> list[Any]:
-    import ibis
-
-    parts = []
-    for condition, names in ((column, ("true", "True")), (~column, ("false", "False"))):
-        level = next((name for name in names if name in attribute), None)
-        if level is not None:
-            parts.append(ibis.ifelse(condition, _code(attribute.code(level)), ibis.null("int32")))
-    return parts
-
-
-def _encode_float(attribute: Attribute, number: Any) -> list[Any]:
-    import ibis
-
-    parts = []
-    levels = {value: code for value, code in find_whole_levels(attribute).items() if abs(value) <= EXACT}
-    if levels:
-        small = ibis.ifelse(number.abs() <= float(EXACT), number, ibis.null("float64"))  # NaN sorts above all
-        whole = small.cast("int64")
-        parts.append(_look_up(ibis.ifelse(whole.cast("float64") == small, whole, ibis.null("int64")), levels))
-    if attribute.bins is not None:
-        parts.append(_locate(attribute.bins, number))
-    return parts
-
-
-def _encode_exact(attribute: Attribute, column: Any) -> list[Any]:
-    import ibis
-
-    parts = []
-    levels = find_whole_levels(attribute)
-    if levels:
-        inside = (column >= min(levels)) & (column <= max(levels))
-        small = ibis.ifelse(inside, column, ibis.null(column.type()))
-        whole = small.cast("int64")
-        if column.type().is_decimal():
-            whole = ibis.ifelse(whole == small, whole, ibis.null("int64"))
-        parts.append(_look_up(whole, levels))
-    if attribute.bins is not None:
-        parts.append(_locate(attribute.bins, column.cast("float64")))
-    return parts
-
-
-def _look_up(value: Any, codes: Mapping[Any, int]) -> Any:
-    import ibis
-
-    if len(codes) <= FEW:
-        return value.cases(*((key, _code(code)) for key, code in codes.items()), else_=ibis.null("int32"))
-    texts: list[str | None] = [None] * (max(codes.values()) + 1)
-    for key, code in codes.items():
-        texts[code] = str(key)
-    place = ibis.literal(texts, type="array<string>").index(value.cast("string"))
-    return ibis.ifelse(place >= 0, place, ibis.null("int64")).cast("int32")
+    # "$" also matches before a last line break in some engines, hence the second pattern.
+    numeric = column.re_search(f"^({NUMBER})$") & ~column.re_search("[^-+.0-9eEinf]")
+    return ibis.ifelse(numeric, column, ibis.null("string")).cast("float64")
 
 
 def _locate(bins: Bins, number: Any) -> Any:

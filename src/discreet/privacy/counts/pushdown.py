@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from discreet.privacy.counts.batches import refuse_weight
-from discreet.privacy.counts.expressions import encode_expression
+from discreet.privacy.counts.expressions import encode_columns
 from discreet.privacy.counts.limits import MAX_WEIGHT, Limits
 from discreet.privacy.counts.sources import place_columns
+from discreet.privacy.subsample import Subsampling
 from discreet.vocabulary.errors import AirlockError, DataError, MissingExtra
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
@@ -39,15 +40,14 @@ class PushdownCounter:
         self._closed = False
         wanted = (*schema.names, *(() if weight is None else (weight,)))
         place_columns(label, table.columns, wanted)
-        codes = {
-            f"c{i}": encode_expression(label, attribute, table[attribute.name])
-            for i, attribute in enumerate(schema)
-        }
-        weights = {} if weight is None else {"w": _require_weight(label, weight, table[weight])}
-        self._units = self._check(table, codes, weights, weight)
+        given = table.select(**{f"x{i}": table[name] for i, name in enumerate(wanted)})
+        joined, codes = encode_columns(label, schema.attributes, given)
+        coded = {f"c{i}": code for i, code in enumerate(codes)}
+        if weight is not None:
+            coded["w"] = _require_weight(label, weight, joined[f"x{len(schema)}"])
+        self._units = self._check(joined, coded, wanted)
         # A row that goes bad later must not pass for a row of another grouping set, whose missing keys are NULL.
-        kept = {name: code.fill_null(-1) for name, code in codes.items()}
-        self._coded = table.select(**kept, **weights)
+        self._coded = joined.select(**{name: column.fill_null(-1) for name, column in coded.items()})
 
     @classmethod
     def open(cls, data: Any, schema: Schema, *, weight: str | None, limits: Limits) -> PushdownCounter:
@@ -70,10 +70,20 @@ class PushdownCounter:
         """The true number of rows, or the sum of the weights."""
         return self._units
 
-    def count(self, sets: Sequence[Sequence[str]]) -> list[Table]:
+    def check(self, sets: Sequence[Sequence[str]], sampling: Subsampling | None = None) -> None:
+        """Refuse what `count` would refuse, without asking the engine."""
+        self._limits.require_request(self._schema, sets)
+        if sampling is not None:
+            raise DataError(
+                f"{self._label}: a secret sample cannot be drawn inside an engine, whose random numbers can be "
+                "predicted; read the rows from a file or a frame"
+            )
+
+    def count(self, sets: Sequence[Sequence[str]], sampling: Subsampling | None = None) -> list[Table]:
         """One exact int64 table for each attribute set, axes in the order asked; one query for all of them."""
         if self._closed:
             raise AirlockError("the counter is closed; open the data again")
+        self.check(sets, sampling)
         asked = self._limits.require_request(self._schema, sets)
         place = {name: i for i, name in enumerate(self._schema.names)}
         grouped = sorted({tuple(sorted(place[name] for name in members)) for members in asked if members})
@@ -92,36 +102,27 @@ class PushdownCounter:
             self._closed = True
             self._release()
 
-    def _check(self, table: Any, codes: dict[str, Any], weights: dict[str, Any], weight: str | None) -> int:
-        columns = {**codes, **weights}
-        units = next(iter(weights.values())).sum() if weights else table.count()
-        found = self._fetch(
-            table.aggregate(
-                rows=table.count(),
-                units=units,
-                **{name: column.count() for name, column in columns.items()},  # of values that are not NULL
-            )
-        ).to_pylist()[0]
-        if not found["rows"]:
+    def _check(self, table: Any, coded: dict[str, Any], names: Sequence[str]) -> int:
+        units = coded["w"].sum() if "w" in coded else table.count()
+        filled = {name: column.count() for name, column in coded.items()}  # of values that are not NULL
+        found = self._fetch(table.aggregate(rows=table.count(), units=units, **filled)).to_pylist()[0]
+        rows = int(found["rows"])
+        if not rows:
             raise DataError(f"{self._label}: no rows; at least 1 is needed")
-        names = (*self._schema.names, *(() if weight is None else (weight,)))
-        for name, given in zip(columns, names, strict=True):
-            if found[name] < found["rows"]:
-                bad = table.filter(columns[name].isnull()).select(value=table[given]).limit(1)
-                raise self._explain(
-                    given, weight, self._fetch(bad).to_pylist()[0]["value"], found["rows"] - found[name]
-                )
+        for i, (column, name) in enumerate(zip(coded, names, strict=True)):
+            if found[column] < rows:
+                bad = table.filter(coded[column].isnull()).select(value=table[f"x{i}"]).limit(1)
+                value = self._fetch(bad).to_pylist()[0]["value"]
+                raise self._explain(name, value, rows - int(found[column]))
         total = int(found["units"] or 0)
         if not total:
-            raise DataError(
-                f"{self._label}: no weight in any of its {found['rows']:,} rows; at least 1 is needed"
-            )
-        self._limits.require_rows(self._label, max(int(found["rows"]), total))
+            raise DataError(f"{self._label}: no weight in any of its {rows:,} rows; at least 1 is needed")
+        self._limits.require_rows(self._label, max(rows, total))
         return total
 
-    def _explain(self, name: str, weight: str | None, value: object, rows: int) -> DataError:
+    def _explain(self, name: str, value: object, rows: int) -> DataError:
         many = f" ({rows:,} such rows)" if rows > 1 else ""
-        if name == weight:
+        if name not in self._schema:
             return refuse_weight(self._label, name, value, None)
         try:
             self._schema[name].encode([value])
@@ -133,11 +134,13 @@ class PushdownCounter:
         used = sorted({i for members in sets for i in members})
         columns = ", ".join(f"c{i}" for i in used)
         grouping = ", ".join(f"({', '.join(f'c{i}' for i in members)})" for members in sets)
-        total = "CAST(SUM(w) AS BIGINT)" if "w" in self._coded.columns else "COUNT(*)"
+        weighted = "w" in self._coded.columns
+        total = "CAST(SUM(w) AS BIGINT)" if weighted else "COUNT(*)"
         # Ibis has no grouping sets; every name in this text is ours, so that nothing foreign becomes SQL.
         backend = self._coded.get_backend()
+        needed = self._coded.select(*(f"c{i}" for i in used), *(("w",) if weighted else ()))
         query = (
-            f"SELECT {columns}, {total} AS n FROM ({backend.compile(self._coded)}) AS coded "
+            f"SELECT {columns}, {total} AS n FROM ({backend.compile(needed)}) AS coded "
             f"GROUP BY GROUPING SETS ({grouping})"
         )
         types = {**{f"c{i}": "int32" for i in used}, "n": "int64"}

@@ -1,0 +1,240 @@
+"""The same request gives the same integers in every engine: coded, DuckDB, a real PostgreSQL, a real Spark cluster."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import ibis
+import numpy as np
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.privacy.counts import open_counter
+from discreet.privacy.counts.expressions import FEW
+from discreet.privacy.counts.pushdown import PushdownCounter
+from discreet.vocabulary.errors import AirlockError, DataError, TooLarge
+from discreet.vocabulary.schema import Attribute, Schema
+
+ODD = 'a"; DROP TABLE visits; --'
+SCHEMA = Schema(
+    (
+        Attribute.of(ODD, ["it's", 'q"q', "", "é", "\\n", "{}", "%s"], missing="gone"),
+        Attribute.binned("age", [-math.inf, 0, 0.1, 0.30000000000000004, 65, math.inf], missing="NA"),
+        Attribute.binned("score", [0, 0.1, 0.5, 1], closed="right", missing="-1"),
+        Attribute.of("small", range(-3, 4)),
+        Attribute.of("ward", [f"w;{i}" for i in range(FEW + 40)]),
+        Attribute.of("place", range(1000, 1000 + 3 * FEW), missing="none"),
+        Attribute.of("whole", range(2 * FEW), missing="?"),
+        Attribute.of("flag", ["true", "False"]),
+        Attribute.of("other", ["x", "y"]),
+    )
+)
+SETS = [
+    (ODD, "age"),
+    ("age", ODD, "flag"),
+    ("flag", "age", ODD),
+    ("score",),
+    ("small", "other"),
+    ("ward", "place"),
+    ("whole", "flag"),
+    (),
+    ("other",),
+    ("other",),
+]
+
+
+def draw_rows(rows: int) -> pa.Table:
+    """Rows that meet every clause of the rule, and a column of weights."""
+    rng = np.random.default_rng(11)
+
+    def pick(values: list[Any]) -> list[Any]:
+        return [values[k] for k in rng.integers(0, len(values), rows)]
+
+    edges = [
+        -math.inf,
+        -1e300,
+        -0.0,
+        0.0,
+        0.1,
+        math.nextafter(0.1, 0),
+        0.30000000000000004,
+        0.3,
+        64.9,
+        65.0,
+        math.inf,
+    ]
+    columns: dict[str, Any] = {
+        ODD: pick([*SCHEMA[ODD].levels, None]),
+        "age": pick([*edges, math.nan, None]),
+        "score": pick(
+            ["0", "0.1", ".1", "1e-1", "+0.5", "1.", "0.50000000000000011", "-1", "[0, 0.1]", "", None]
+        ),
+        "small": pa.array(pick(list(range(-3, 4))), pa.int32()),
+        "ward": pick(list(SCHEMA["ward"].levels)),
+        "place": pick([1000, 1001, 999 + 3 * FEW, None]),
+        "whole": pick([-0.0, 1.0, float(2 * FEW - 1), math.nan, None]),
+        "flag": pick([True, False]),
+        "other": pick(["x", "y"]),
+        "units": pa.array(pick([0, 1, 2, 1000]), pa.int32()),
+    }
+    return pa.table(columns)
+
+
+ROWS = draw_rows(800)
+Engine = Callable[[pa.Table], Any]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    """A Spark cluster of one worker in a process of its own, not Spark's in-process imitation of one."""
+    pyspark = pytest.importorskip("pyspark")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Spark needs Java, and there is none on this machine")
+    os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession
+
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a test is over before a better compiler pays off
+    settings = {
+        "spark.driver.extraJavaOptions": quick,
+        "spark.executor.extraJavaOptions": quick,
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.executor.memory": "512m",
+        "spark.log.level": "OFF",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master("local-cluster[1,1,1024]").appName("discreet-tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(params=["duckdb", "postgres", "spark"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    """A function that puts rows into a real engine and gives back what `open_counter` takes."""
+    if request.param == "duckdb":
+        connection = ibis.duckdb.connect()
+
+        def put_duckdb(table: pa.Table) -> Any:
+            connection.con.register("given", table)
+            connection.con.execute("CREATE TABLE visits AS FROM given").fetchall()
+            return connection.table("visits")
+
+        yield put_duckdb
+        connection.disconnect()
+    elif request.param == "postgres":
+        address = request.getfixturevalue("postgres_schema")()
+
+        def put_postgres(table: pa.Table) -> Any:
+            names = [f'"{name.replace(chr(34), chr(34) * 2)}"' for name in table.column_names]
+            kinds = {"string": "text", "double": "double precision", "bool": "boolean", "date32[day]": "date"}
+            types = [kinds.get(str(kind), "bigint") for kind in table.schema.types]
+            with psycopg.connect(address) as connection:
+                columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=True))
+                connection.execute(f"CREATE TABLE visits ({columns})")
+                with connection.cursor().copy("COPY visits FROM STDIN") as copy:
+                    for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+                        copy.write_row(row)
+            return f"{address}::visits"
+
+        yield put_postgres
+    else:
+        session = request.getfixturevalue("spark")
+
+        def put_spark(table: pa.Table) -> Any:
+            pq.write_table(table, tmp_path / "visits.parquet")
+            return session.read.parquet(str(tmp_path / "visits.parquet"))
+
+        yield put_spark
+
+
+def test_engines_agree(engine: Engine) -> None:
+    """Levels, bins, missing values and weights mean the same everywhere, and the counts are equal cell by cell."""
+    held = engine(ROWS)
+    for weight in (None, "units"):
+        counter, coded = open_counter(held, SCHEMA, weight=weight), open_counter(ROWS, SCHEMA, weight=weight)
+        assert isinstance(counter, PushdownCounter)
+        assert counter.rows == coded.rows
+        for members, found, wanted in zip(SETS, counter.count(SETS), coded.count(SETS), strict=True):
+            assert found.axes == wanted.axes == members
+            assert found.values.dtype == np.int64
+            np.testing.assert_array_equal(found.values, wanted.values)
+        counter.close()
+        with pytest.raises(AirlockError, match="closed"):
+            counter.count(SETS)
+
+
+def test_engines_refuse_the_same_rows(engine: Engine) -> None:
+    """The domain is checked inside the engine, and the error names the value, not the whole table."""
+    data = {"a": ["x", "z", None, "z"], "n": [0.5, 7.0, 0.0, 1.0], "w": [1, -1, 1, 1]}
+    held = engine(pa.table({**data, "o": ["1\n", " 1", "1e400", "0x1"]}))
+    level = Attribute.of("a", ["x", "y"])
+    cases = [
+        (level, None, r"attribute 'a': .*; allowed are 'x', 'y' \(3 such rows\)$"),
+        (Attribute.of("a", ["x", "y"], missing="m"), None, r"'z' is not a declared level; .*\(2 such rows\)"),
+        (Attribute.binned("n", [0, 1, 2]), None, r"7\.0 is beyond the edges"),
+        (Attribute.binned("o", [0, 1, 2]), None, "attribute 'o'|refused the query"),
+        (Attribute.of("lost", ["x", "y"]), None, "no column 'lost'"),
+        (Attribute.binned("n", [0, 1, 8]), "w", "weight 'w': -1 is not allowed"),
+        (Attribute.binned("n", [0, 1, 8]), "n", "also an attribute"),
+        (Attribute.binned("n", [0, 1, 8]), "a", "must be integer"),
+    ]
+    for attribute, weight, message in cases:
+        with pytest.raises(DataError, match=message) as caught:
+            open_counter(held, Schema((attribute,)), weight=weight)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(TooLarge, match="at most 3 are allowed"):
+        open_counter(held, Schema((Attribute.binned("n", [0, 1, 8]),)), max_rows=3)
+
+
+def test_a_table_that_changes_is_noticed() -> None:
+    """A row that arrives or goes bad after the check is refused when it is counted."""
+    connection = ibis.duckdb.connect()
+    connection.con.execute("CREATE TABLE t AS SELECT 'x' AS a, 'x' AS b").fetchall()
+    schema = Schema.of({"a": ["x", "y"], "b": ["x", "y"]})
+    counter = open_counter(connection.table("t"), schema)
+    for row in ("('z', 'x')", "('x', 'y')"):
+        connection.con.execute(f"INSERT INTO t VALUES {row}").fetchall()
+        with pytest.raises(DataError, match="changed after it was opened"):
+            counter.count([("a", "b"), ("b",)])
+        connection.con.execute("DELETE FROM t WHERE a = 'z'").fetchall()
+
+
+def test_addresses_that_lead_nowhere_are_refused(postgres_schema: Callable[[], str]) -> None:
+    """A server, a table or a name that is not there is an error of one line."""
+    address = postgres_schema()
+    schema = Schema.of({"a": ["x", "y"]})
+    cases = {
+        address: "needs the table after '::'",
+        f"{address}::lost": "table 'lost': no such table",
+        f"{address}::no.such": "no such table",
+        "postgresql://127.0.0.1:1/nowhere::t": "PostgreSQL: connection",
+    }
+    for given, message in cases.items():
+        with pytest.raises(DataError, match=message) as caught:
+            open_counter(given, schema)
+        assert "\n" not in str(caught.value)
+
+
+def test_an_empty_table_is_refused(engine: Engine) -> None:
+    """No rows and no weight are two different mistakes."""
+    held = engine(pa.table({"a": ["x"], "w": [0]}))
+    with pytest.raises(DataError, match="no weight in any of its 1 rows"):
+        open_counter(held, Schema.of({"a": ["x", "y"]}), weight="w")
+    if isinstance(held, ibis.Table):
+        with pytest.raises(DataError, match="no rows"):
+            open_counter(held.filter(held["a"] == "y"), Schema.of({"a": ["x", "y"]}))
