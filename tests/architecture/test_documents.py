@@ -24,6 +24,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path.exists()]
+TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 SECONDS = 120
 
 
@@ -142,6 +143,13 @@ def test_links_between_documents_lead_somewhere(path: Path) -> None:
     """Each relative link of a document names a file that is there."""
     targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", path.read_text(encoding="utf-8"))
     assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_test_that_a_document_names_exists(path: Path) -> None:
+    """Where a document says that a test demonstrates something, there is a test of that name."""
+    there = set(re.findall(r"def (test_\w+)", "\n".join(file.read_text("utf-8") for file in TESTS)))
+    assert set(re.findall(r"`(test_\w+)`", path.read_text(encoding="utf-8"))) - there == set()
 
 
 @pytest.mark.parametrize(
