@@ -42,11 +42,10 @@ class Reader(Protocol):
 
 def check_weights(label: str, name: str, values: Any, first_row: int) -> npt.NDArray[np.int64]:
     """The weights as int64; each must be a whole number from 0 to `MAX_WEIGHT`."""
-    held = np.asarray(values)
+    held = np.asarray(values, dtype=None if hasattr(values, "dtype") else object)  # a list may mix 1 and True
     if held.dtype.kind in "iu":
         bad = np.flatnonzero((held < 0) | (held > MAX_WEIGHT))
     else:
-        held = np.array(list(values), dtype=object)
         whole = (isinstance(value, int | np.integer) and not isinstance(value, bool) for value in held)
         bad = np.flatnonzero(
             [not fine or not 0 <= value <= MAX_WEIGHT for fine, value in zip(whole, held, strict=True)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,13 +115,17 @@ class DuckReader:
         """The codes of these attributes, in batches that come in any order."""
         written = self._write_codes(names)
         query = f"SELECT {', '.join(written) or '0'} FROM {self._name_scan(self.source)}"
-        for batch in self._fetch(query):
-            columns = batch.columns[: len(written)]
-            if any(column.null_count for column in columns):
-                raise self._explain(names)
-            arrays = [column.to_numpy() for column in columns]
-            weights = arrays.pop() if self.weight is not None else None
-            yield Batch(batch.num_rows, arrays, weights)
+        with closing(self._fetch(query)) as batches:
+            for batch in batches:
+                columns = batch.columns[: len(written)]
+                if any(column.null_count for column in columns):
+                    break
+                arrays = [column.to_numpy() for column in columns]
+                weights = arrays.pop() if self.weight is not None else None
+                yield Batch(batch.num_rows, arrays, weights)
+            else:
+                return
+        raise self._explain(names)  # only here, because a connection answers one query at a time
 
     def close(self) -> None:
         """Close the connection, unless the caller owns it."""
@@ -137,7 +142,7 @@ class DuckReader:
             written.append(_write_weight(self.columns[self.weight], self.kinds[self.weight]))
         return [f"{code} AS k{i}" for i, code in enumerate(written)]
 
-    def _fetch(self, query: str) -> Iterator[Any]:
+    def _fetch(self, query: str) -> Generator[Any]:
         import duckdb
         import pyarrow as pa
 

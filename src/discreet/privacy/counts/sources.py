@@ -23,7 +23,7 @@ ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
 KINDS = "CSV or TSV (also .gz), Parquet, Arrow, or 'file::table' for DuckDB and SQLite"
 
 LONGEST_HEADER = 2**20
-"""A first line of more characters than this is not a header."""
+"""A first line of more bytes than this is not a header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +208,11 @@ def _find_files(path: str) -> tuple[Path, ...]:
 
 
 def _open_csv(label: str, path: Path, delimiter: str, limits: Limits) -> Source:
-    open_text: Callable[..., Any] = gzip.open if path.name.lower().endswith(".gz") else open
+    open_bytes: Callable[..., Any] = gzip.open if path.name.lower().endswith(".gz") else open
     try:
-        with open_text(path, "rt", encoding="utf-8-sig", newline="") as file:
-            header = next(csv.reader(io.StringIO(_read_record(file), newline=""), delimiter=delimiter), [])
+        with open_bytes(path, "rb") as file:
+            record = _read_record(file).decode("utf-8-sig")
+        header = next(csv.reader(io.StringIO(record, newline=""), delimiter=delimiter), [])
     except UnicodeDecodeError:
         raise DataError(f"{label}: the header is not UTF-8 text") from None
     except (OSError, EOFError, csv.Error) as error:
@@ -227,15 +228,15 @@ def _open_csv(label: str, path: Path, delimiter: str, limits: Limits) -> Source:
     return Source(label, connect(limits), tuple(header), scan, (path,))
 
 
-def _read_record(file: Any) -> str:
+def _read_record(file: Any) -> bytes:
     """The first record of a CSV file: a line, or several if a quote is open."""
-    text = ""
-    while len(text) < LONGEST_HEADER:
-        line = str(file.readline(LONGEST_HEADER))
-        text += line
-        if not line or text.count('"') % 2 == 0:
-            return text
-    raise csv.Error(f"more than {LONGEST_HEADER:,} characters")
+    record = b""
+    while len(record) < LONGEST_HEADER:
+        line: bytes = file.readline(LONGEST_HEADER)
+        record += line
+        if not line or record.count(b'"') % 2 == 0:
+            return record
+    raise csv.Error(f"more than {LONGEST_HEADER:,} bytes")
 
 
 def _open_parquet(label: str, files: Sequence[Path], limits: Limits) -> Source:
