@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import pickle
+import sqlite3
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from discreet.privacy.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit
 from discreet.privacy.ledger import open_ledger
 from discreet.privacy.scores import IndependenceDistance, ModelError, MutualInformation
 from discreet.privacy.subsample import Subsampling
+from discreet.privacy.sums import BoundedColumn
 from discreet.vocabulary.errors import AirlockError, BudgetError, DiscreetError, LedgerError, Overspent
 from discreet.vocabulary.law import DiscreteGaussian, DiscreteLaplace, Exact
 
@@ -257,3 +259,52 @@ def test_the_debit_stands_even_if_counting_fails(monkeypatch: pytest.MonkeyPatch
     monkeypatch.undo()
     airlock.measure([()], spend="1", request="r")
     assert airlock.remaining == PureDP("99"), "the retry of an unanswered request pays nothing more"
+
+
+INCOME = np.random.default_rng(3).normal(30_000, 20_000, ROWS)
+
+
+@pytest.mark.parametrize("suffix", ["frame", "arrow", "csv", "parquet", "sqlite"])
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_a_bounded_sum_clips_every_value_whatever_holds_the_rows(
+    tmp_path: Path, suffix: str, weight: str | None
+) -> None:
+    import pandas as pd
+    import pyarrow as pa
+
+    weights = np.arange(ROWS) % 3 + 1
+    frame = pd.DataFrame({"smoke": DATA["smoke"], "income": INCOME, "w": weights})
+    place: object = frame
+    if suffix == "arrow":
+        place = pa.Table.from_pandas(frame)
+    elif suffix == "csv":
+        place = tmp_path / "rows.csv"
+        frame.to_csv(place, index=False)
+    elif suffix == "parquet":
+        place = tmp_path / "rows.parquet"
+        frame.to_parquet(place)
+    elif suffix == "sqlite":
+        with sqlite3.connect(tmp_path / "rows.db") as connection:
+            frame.to_sql("people", connection, index=False)
+        place = f"{tmp_path / 'rows.db'}::people"
+    column = BoundedColumn("income", 0, 60_000, granularity=1000)
+    airlock = Airlock.open(
+        place, NETWORK.schema.select(["smoke"]), budget="10000000", weight=weight, numbers=["income"]
+    )
+    (measured,) = airlock.measure_sums([column], spend="9000000", request="sum")
+    steps = np.clip(np.rint(np.clip(INCOME, 0, 60_000) / 1000), 0, 60).astype(int)
+    expected = int((steps * (weights if weight else 1)).sum())
+    assert measured.steps == expected  # the scale is 60/9e6: no noise to speak of
+    assert measured.law.scale == pytest.approx(60 / 9e6)
+    assert airlock.measure_sums([column], spend="9000000", request="sum")[0] == measured
+    before = airlock.anchor()
+    with pytest.raises(DiscreetError, match="cannot sum 'age'"):
+        airlock.measure_sums([BoundedColumn("age", 0, 100)], spend="1")
+    assert airlock.anchor() == before
+
+
+@pytest.mark.parametrize("bad", [None, "much", float("nan")])
+def test_a_number_column_with_a_hole_is_refused_at_the_door(bad: object) -> None:
+    rows = {"smoke": DATA["smoke"], "income": [*INCOME[:-1].tolist(), bad]}
+    with pytest.raises(DiscreetError, match=r"'income'.*needs a number"):
+        Airlock.open(rows, NETWORK.schema.select(["smoke"]), budget="1", numbers=["income"])

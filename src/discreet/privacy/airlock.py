@@ -58,12 +58,13 @@ class Airlock:
         account: str | None = None,
         memory: int | str | None = None,
         weight: str | None = None,
+        numbers: Sequence[str] = (),
     ) -> Self:
         """Read and check every row, and open the account that pays for what is asked of them.
 
         `ledger` is an open ledger or the place of an existing one; without it the spends are kept in memory only,
         which is for tests and simulations. `account` names the dataset in the ledger (the file's name by default);
-        `budget` may be left out if the account is open. `data`, `memory` and `weight` are as in `open_counter`.
+        `budget` may be left out if the account is open. The others are those of `open_counter`.
         """
         wanted = read_budget(budget) if isinstance(budget, str) else budget
         book = _open_book(ledger)
@@ -72,14 +73,12 @@ class Airlock:
         if wanted is None:
             if name not in known:
                 raise BudgetError(f"account {name!r} is not open in the ledger yet; say which budget it gets")
-            opened = known[name]
-            if opened.unit != Unit(unit):
-                raise BudgetError(f"account {name!r} protects {opened.unit}, not {Unit(unit)}")
-            counter = open_counter(data, schema, memory=memory, weight=weight)
-        else:
-            counter = open_counter(data, schema, memory=memory, weight=weight)  # bad rows open no account
-            opened = book.open_account(name, wanted, unit)
-        return cls(counter, schema, book, opened)
+            if known[name].unit != Unit(unit):
+                raise BudgetError(f"account {name!r} protects {known[name].unit}, not {Unit(unit)}")
+            wanted = known[name].budget
+        # The rows come first, so that bad ones open no account.
+        counter = open_counter(data, schema, memory=memory, weight=weight, numbers=numbers)
+        return cls(counter, schema, book, book.open_account(name, wanted, unit))
 
     @property
     def schema(self) -> Schema:

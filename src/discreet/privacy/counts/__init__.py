@@ -6,8 +6,12 @@ import os
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
+
 from discreet.privacy.counts.limits import MAX_ROWS, Limits, read_memory
 from discreet.privacy.subsample import Subsampling
+from discreet.privacy.sums import BoundedColumn
 from discreet.vocabulary.errors import DataError
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
@@ -29,6 +33,12 @@ class Counter(Protocol):
     def count(self, sets: Sequence[Sequence[str]], sampling: Subsampling | None = None) -> list[Table]:
         """One exact int64 table for each attribute set, its axes in the order asked; of a sample if asked for."""
 
+    def check_sums(self, columns: Sequence[BoundedColumn]) -> None:
+        """Refuse a request that `sum` would refuse, before it is paid for."""
+
+    def sum(self, columns: Sequence[BoundedColumn]) -> list[npt.NDArray[np.int64]]:
+        """The exact sum of each bounded column, in whole steps of its grid."""
+
     def close(self) -> None:
         """Let go of the rows."""
 
@@ -39,6 +49,7 @@ def open_counter(
     *,
     memory: int | str | None = None,
     weight: str | None = None,
+    numbers: Sequence[str] = (),
     max_rows: int = MAX_ROWS,
     threads: int | None = None,
 ) -> Counter:
@@ -51,8 +62,11 @@ def open_counter(
 
     `weight` names a column of non-negative integers for rows that were aggregated before; a table then sums
     the weights, and adding or removing one unit of weight, not one row, changes a cell by one.
+    `numbers` names columns that may be summed, each a number in every row.
     """
     limits = Limits(read_memory(memory), max_rows, threads)
+    if isinstance(numbers, str):
+        raise DataError(f"the number columns are the text {numbers!r}; give a list of names")
     if weight is not None and weight in schema:
         raise DataError(
             f"the weight column {weight!r} is also an attribute of the schema; it can be only one of the two"
@@ -63,7 +77,7 @@ def open_counter(
         return PushdownCounter.open(data, schema, weight=weight, limits=limits)
     from discreet.privacy.counts.coded import CodedCounter
 
-    return CodedCounter.open(data, schema, weight=weight, limits=limits)
+    return CodedCounter.open(data, schema, weight=weight, limits=limits, numbers=numbers)
 
 
 def _lives_elsewhere(data: Any) -> bool:

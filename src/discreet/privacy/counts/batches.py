@@ -11,7 +11,12 @@ import numpy.typing as npt
 
 from discreet.privacy.counts.limits import MAX_WEIGHT
 from discreet.vocabulary.errors import DataError
+from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.wording import show
+
+Floats = npt.NDArray[np.float64]
+Numbers = tuple[list[Floats], npt.NDArray[np.int64] | None]
+"""Columns of numbers, and the weights of their rows if there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +41,48 @@ class Reader(Protocol):
     def read(self, names: Sequence[str]) -> Iterator[Batch]:
         """The codes of these attributes of every row."""
 
+    def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
+        """The values of these number columns, and the weights of the rows if there are any."""
+
     def close(self) -> None:
         """Let go of files and connections."""
+
+
+def list_wanted(schema: Schema, weight: str | None, numbers: Sequence[str]) -> tuple[str, ...]:
+    """The columns to be found in a table, each once."""
+    return tuple(dict.fromkeys((*schema.names, *numbers, *(() if weight is None else (weight,)))))
+
+
+def check_numbers(label: str, name: str, values: Any) -> Floats:
+    """A column as floats; a value that is missing or no number is refused, because no bound covers it."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "fiu":
+        numbers: Floats = values.astype(np.float64, copy=False)
+        if not np.isnan(numbers).any():
+            return numbers
+    try:
+        held = np.array(
+            [np.nan if value is None or value == "" else value for value in values], dtype=np.float64
+        )
+    except (TypeError, ValueError):
+        bad = next(value for value in values if not _reads_as_number(value))
+        raise refuse_number(label, name, bad) from None
+    if np.isnan(held).any():
+        raise refuse_number(label, name, None)
+    return held
+
+
+def refuse_number(label: str, name: str, value: object) -> DataError:
+    """The error for a value that cannot be summed."""
+    what = "a value is missing" if value is None else f"{show(value)} is not a number"
+    return DataError(f"{label}: column {show(name)}: {what}; every row of a summed column needs a number")
+
+
+def _reads_as_number(value: object) -> bool:
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return value is None or value == ""
+    return True
 
 
 def check_weights(label: str, name: str, values: Any, first_row: int) -> npt.NDArray[np.int64]:

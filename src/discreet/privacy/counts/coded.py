@@ -13,9 +13,11 @@ from discreet.privacy.counts.batches import Batch, Reader
 from discreet.privacy.counts.limits import Limits
 from discreet.privacy.counts.reading import open_reader
 from discreet.privacy.subsample import Subsampling
+from discreet.privacy.sums import BoundedColumn
 from discreet.vocabulary.errors import AirlockError, DataError, TooLarge
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
+from discreet.vocabulary.wording import list_some, show
 
 MOST_SAMPLED = 2**27
 """A sample of fixed size takes a 64-bit key for every row while it is drawn."""
@@ -28,6 +30,7 @@ class CodedCounter:
         "_closed",
         "_held",
         "_limits",
+        "_numbers",
         "_reader",
         "_rows",
         "_schema",
@@ -36,19 +39,27 @@ class CodedCounter:
         "_weighted",
     )
 
-    def __init__(self, reader: Reader, schema: Schema, *, weighted: bool, limits: Limits) -> None:
+    def __init__(
+        self, reader: Reader, schema: Schema, *, weighted: bool, limits: Limits, numbers: Sequence[str] = ()
+    ) -> None:
         """Read every row once, so that a bad one is refused before anything is asked of the counter."""
         self._reader, self._schema, self._limits, self._weighted = reader, schema, limits, weighted
         self._closed = False
         self._stamp = reader.stamp()
         self._rows, self._units, self._held = self._load()
+        self._numbers = tuple(numbers)
+        if numbers:
+            for _ in reader.read_numbers(numbers):
+                pass
 
     @classmethod
-    def open(cls, data: Any, schema: Schema, *, weight: str | None, limits: Limits) -> CodedCounter:
+    def open(
+        cls, data: Any, schema: Schema, *, weight: str | None, limits: Limits, numbers: Sequence[str] = ()
+    ) -> CodedCounter:
         """A counter over a path, a `(connection, table)` pair, an Arrow table or dataset, or a frame."""
-        reader = open_reader(data, schema, weight, limits)
+        reader = open_reader(data, schema, weight, limits, numbers)
         try:
-            return cls(reader, schema, weighted=weight is not None, limits=limits)
+            return cls(reader, schema, weighted=weight is not None, limits=limits, numbers=numbers)
         except BaseException:
             reader.close()
             raise
@@ -109,6 +120,27 @@ class CodedCounter:
                 f"{self._reader.label}: {rows:,} rows now, {self._rows:,} when it was opened; open it again"
             )
         return [Table(members, values) for members, values in zip(asked, tally.finish(), strict=True)]
+
+    def check_sums(self, columns: Sequence[BoundedColumn]) -> None:
+        """Refuse a column that was not opened as a number."""
+        for column in columns:
+            if column.name not in self._numbers:
+                opened = list_some(self._numbers) if self._numbers else "none"
+                raise DataError(f"cannot sum {show(column.name)}; opened as numbers: {opened}")
+
+    def sum(self, columns: Sequence[BoundedColumn]) -> list[npt.NDArray[np.int64]]:
+        """The exact sum of each column in steps of its grid, every value clipped to its bounds first."""
+        if self._closed:
+            raise AirlockError("the counter is closed; open the data again")
+        self.check_sums(columns)
+        self._require_unchanged()
+        totals = [0] * len(columns)
+        for numbers, weights in self._reader.read_numbers([column.name for column in columns]):
+            for i, (column, values) in enumerate(zip(columns, numbers, strict=True)):
+                steps = column.count_steps(values)
+                totals[i] += int(steps.sum() if weights is None else (steps * weights).sum())
+        self._require_unchanged()
+        return [np.array(total, dtype=np.int64) for total in totals]
 
     def close(self) -> None:
         """Forget the codes and let go of the file or connection."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.privacy.counts.batches import Batch, check_weights
+from discreet.privacy.counts.batches import Batch, Numbers, check_numbers, check_weights, list_wanted
 from discreet.privacy.counts.encoding import quote_name
 from discreet.privacy.counts.sources import place_columns
 from discreet.vocabulary.errors import DataError
@@ -32,9 +32,9 @@ class FrameReader:
     rows: int
 
     @classmethod
-    def open(cls, data: Any, schema: Schema, weight: str | None) -> FrameReader:
+    def open(cls, data: Any, schema: Schema, weight: str | None, numbers: Sequence[str] = ()) -> FrameReader:
         """The wanted columns of a frame; all must have the same length."""
-        wanted = (*schema.names, *(() if weight is None else (weight,)))
+        wanted = list_wanted(schema, weight, numbers)
         label = "the frame" if hasattr(data, "iloc") else "the table"
         if hasattr(data, "iloc"):
             places = place_columns(label, list(data.columns), wanted)
@@ -64,6 +64,13 @@ class FrameReader:
             part = {name: _slice(column, start, stop) for name, column in self.columns.items()}
             yield _encode_part(self.label, chosen, self.weight, part, start, stop - start)
 
+    def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
+        """The values of these number columns, slice by slice."""
+        for start in range(0, self.rows, SLICE):
+            stop = min(self.rows, start + SLICE)
+            part = {name: _slice(column, start, stop) for name, column in self.columns.items()}
+            yield _take_numbers(self.label, self.weight, part, names, start)
+
     def close(self) -> None:
         """Nothing to let go of but the frame itself."""
 
@@ -80,10 +87,12 @@ class SQLiteReader:
     file: Path | None = None
 
     @classmethod
-    def open_file(cls, path: str, table: str, schema: Schema, weight: str | None) -> SQLiteReader:
+    def open_file(
+        cls, path: str, table: str, schema: Schema, weight: str | None, numbers: Sequence[str] = ()
+    ) -> SQLiteReader:
         """A table of an SQLite file, opened read-only."""
         connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
-        return cls.open(connection, table, schema, weight, Path(path))
+        return cls.open(connection, table, schema, weight, numbers, Path(path))
 
     @classmethod
     def open(
@@ -92,6 +101,7 @@ class SQLiteReader:
         table: str,
         schema: Schema,
         weight: str | None,
+        numbers: Sequence[str] = (),
         file: Path | None = None,
     ) -> SQLiteReader:
         """A table of a connection; the wanted columns must be there."""
@@ -99,7 +109,7 @@ class SQLiteReader:
         reader = cls(label, schema, weight, connection, table, file)
         with reader._fetch(f"SELECT * FROM {quote_name(table)} LIMIT 0") as cursor:
             names = [column[0] for column in cursor.description]
-        place_columns(label, names, (*schema.names, *(() if weight is None else (weight,))))
+        place_columns(label, names, list_wanted(schema, weight, numbers))
         return reader
 
     def stamp(self) -> object:
@@ -112,13 +122,21 @@ class SQLiteReader:
     def read(self, names: Sequence[str]) -> Iterator[Batch]:
         """The codes of these attributes, slice by slice."""
         chosen = self.schema.select(names) if names else None
+        for start, rows, part in self._slices(names):
+            yield _encode_part(self.label, chosen, self.weight, part, start, rows)
+
+    def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
+        """The values of these number columns, slice by slice."""
+        for start, _, part in self._slices(names):
+            yield _take_numbers(self.label, self.weight, part, names, start)
+
+    def _slices(self, names: Sequence[str]) -> Iterator[tuple[int, int, dict[str, Any]]]:
         fetched = [*names, *(() if self.weight is None else (self.weight,))]
         listed = ", ".join(map(quote_name, fetched)) or "1"
         with self._fetch(f"SELECT {listed} FROM {quote_name(self.table)}") as cursor:
             start = 0
             while rows := self._advance(cursor):
-                part = dict(zip(fetched, zip(*rows, strict=True), strict=False))
-                yield _encode_part(self.label, chosen, self.weight, part, start, len(rows))
+                yield start, len(rows), dict(zip(fetched, zip(*rows, strict=True), strict=False))
                 start += len(rows)
 
     def close(self) -> None:
@@ -150,6 +168,13 @@ def _encode_part(
         raise DataError(f"{label}: {error}") from None
     weights = None if weight is None else check_weights(label, weight, part[weight], start + 1)
     return Batch(rows, list(encoded.values()), weights)
+
+
+def _take_numbers(
+    label: str, weight: str | None, part: Mapping[str, Any], names: Sequence[str], start: int
+) -> Numbers:
+    weights = None if weight is None else check_weights(label, weight, part[weight], start + 1)
+    return [check_numbers(label, name, part[name]) for name in names], weights
 
 
 def _slice(column: Any, start: int, stop: int) -> Any:

@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.privacy.counts.batches import refuse_weight
 from discreet.privacy.counts.expressions import encode_columns
 from discreet.privacy.counts.limits import MAX_WEIGHT, Limits
 from discreet.privacy.counts.sources import place_columns
 from discreet.privacy.subsample import Subsampling
+from discreet.privacy.sums import BoundedColumn
 from discreet.vocabulary.errors import AirlockError, DataError, MissingExtra
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
@@ -95,6 +97,15 @@ class PushdownCounter:
             names = tuple(self._schema.names[i] for i in places)
             tables.append(Table(names, counted[places]).arrange(members))
         return tables
+
+    def check_sums(self, columns: Sequence[BoundedColumn]) -> None:
+        """Refuse: engines round and clip in ways of their own, and the sensitivity hangs on both."""
+        raise DataError(f"{self._label}: numbers are summed only where rows are read from a file or a frame")
+
+    def sum(self, columns: Sequence[BoundedColumn]) -> list[npt.NDArray[np.int64]]:
+        """Refused, as `check_sums` says."""
+        self.check_sums(columns)
+        return []
 
     def close(self) -> None:
         """Let go of the engine."""

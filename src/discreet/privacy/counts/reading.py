@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from discreet.privacy.counts import sources
-from discreet.privacy.counts.batches import Batch, Reader, refuse_weight
+from discreet.privacy.counts.batches import (
+    Batch,
+    Numbers,
+    Reader,
+    check_numbers,
+    list_wanted,
+    refuse_number,
+    refuse_weight,
+)
 from discreet.privacy.counts.encoding import Kind, classify_type, write_code
 from discreet.privacy.counts.frames import FrameReader, SQLiteReader
 from discreet.privacy.counts.limits import MAX_WEIGHT, Limits
@@ -27,37 +35,46 @@ SQLITE_MAGIC = b"SQLite format 3\0"
 DUCKDB_MAGIC = b"DUCK"
 
 
-def open_reader(data: Any, schema: Schema, weight: str | None, limits: Limits) -> Reader:
+def open_reader(
+    data: Any, schema: Schema, weight: str | None, limits: Limits, numbers: Sequence[str] = ()
+) -> Reader:
     """The reader for a path, a `(connection, table)` pair, an Arrow table or dataset, or a frame."""
-    wanted = (*schema.names, *(() if weight is None else (weight,)))
+    wanted = list_wanted(schema, weight, numbers)
     if isinstance(data, str | os.PathLike):
         path, mark, table = os.fspath(data).rpartition("::")
         if not mark or Path(data).exists():
-            return DuckReader.open(sources.open_path(os.fspath(data), wanted, limits), schema, weight)
+            return DuckReader.open(
+                sources.open_path(os.fspath(data), wanted, limits), schema, weight, numbers
+            )
         if _sniff_database(path) == "sqlite":
-            return SQLiteReader.open_file(path, table, schema, weight)
-        return DuckReader.open(sources.open_duckdb_file(path, table, limits), schema, weight)
+            return SQLiteReader.open_file(path, table, schema, weight, numbers)
+        return DuckReader.open(sources.open_duckdb_file(path, table, limits), schema, weight, numbers)
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], str):
         if isinstance(data[0], sqlite3.Connection):
-            return SQLiteReader.open(data[0], data[1], schema, weight)
+            return SQLiteReader.open(data[0], data[1], schema, weight, numbers)
         if type(data[0]).__name__ == "DuckDBPyConnection":
-            return DuckReader.open(sources.open_connection(data[0], data[1]), schema, weight)
+            return DuckReader.open(sources.open_connection(data[0], data[1]), schema, weight, numbers)
     home = type(data).__module__.partition(".")[0]
     if home == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
-        return FrameReader.open(data, schema, weight)
+        return FrameReader.open(data, schema, weight, numbers)
     if isinstance(data, Mapping):
-        return FrameReader.open(data, schema, weight)
+        return FrameReader.open(data, schema, weight, numbers)
     if home == "polars" and hasattr(data, "to_arrow") and hasattr(data, "columns"):
         sources.place_columns("the frame", data.columns, wanted)
         return DuckReader.open(
-            sources.open_arrow("the frame", data.select(wanted).to_arrow(), wanted, limits), schema, weight
+            sources.open_arrow("the frame", data.select(wanted).to_arrow(), wanted, limits),
+            schema,
+            weight,
+            numbers,
         )
     if (
         home == "pyarrow"
         and hasattr(data, "schema")
         and (hasattr(data, "select") or hasattr(data, "scanner"))
     ):
-        return DuckReader.open(sources.open_arrow("the Arrow table", data, wanted, limits), schema, weight)
+        return DuckReader.open(
+            sources.open_arrow("the Arrow table", data, wanted, limits), schema, weight, numbers
+        )
     raise DataError(
         f"cannot read rows from a {type(data).__module__}.{type(data).__qualname__}; allowed are a path, "
         "a (connection, table) pair of DuckDB or SQLite, an Arrow table or dataset, a pandas or Polars frame, "
@@ -76,10 +93,12 @@ class DuckReader:
     kinds: dict[str, Kind]
 
     @classmethod
-    def open(cls, source: Source, schema: Schema, weight: str | None) -> DuckReader:
+    def open(
+        cls, source: Source, schema: Schema, weight: str | None, numbers: Sequence[str] = ()
+    ) -> DuckReader:
         """The reader of a source; the columns and their types are checked here, the rows as they are read."""
         try:
-            wanted = (*schema.names, *(() if weight is None else (weight,)))
+            wanted = list_wanted(schema, weight, numbers)
             places = sources.place_columns(source.label, source.names, wanted)
             columns = {name: f"c{place}" for name, place in zip(wanted, places, strict=True)}
             listed = ", ".join(columns.values())
@@ -127,9 +146,32 @@ class DuckReader:
                 return
         raise self._explain(names)  # only here, because a connection answers one query at a time
 
+    def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
+        """The values of these number columns; DuckDB casts them, so that text from a CSV file is read alike."""
+        written = [f"TRY_CAST({self.columns[name]} AS DOUBLE) AS x{i}" for i, name in enumerate(names)]
+        if self.weight is not None:
+            written.append(f"{_write_weight(self.columns[self.weight], self.kinds[self.weight])} AS w")
+        for batch in self._fetch(f"SELECT {', '.join(written)} FROM {self._name_scan(self.source)}"):
+            for name, column in zip(names, batch.columns, strict=False):
+                if column.null_count:
+                    raise self._explain_number(name)
+            arrays = [column.to_numpy() for column in batch.columns]
+            weights = arrays.pop() if self.weight is not None else None
+            yield (
+                [check_numbers(self.label, name, values) for name, values in zip(names, arrays, strict=True)],
+                weights,
+            )
+
     def close(self) -> None:
         """Close the connection, unless the caller owns it."""
         self.source.close()
+
+    def _explain_number(self, name: str) -> DataError:
+        column = self.columns[name]
+        bad = f"TRY_CAST({column} AS DOUBLE) IS NULL"
+        query = f"SELECT {column} FROM {self._name_scan(self.source)} WHERE {bad} LIMIT 1"
+        found = sources.run(self.source.connection, self.label, query)
+        return refuse_number(self.label, name, found[0][0] if found else None)
 
     @staticmethod
     def _name_scan(source: Source) -> str:
