@@ -37,18 +37,14 @@ def _count_shortfalls(counts: npt.NDArray[np.int64], starts: npt.NDArray[np.int6
         rows = counts[starts[table] : starts[table + 1]]
         n = rows.sum()
         cap = (n + 1) // 2
-        space = 1  # the number of states at most doubles with each parent level that occurs
-        for i in range(len(rows)):
-            if rows[i, 0] + rows[i, 1] > 0 and space <= cap:
-                space *= 2
-        space = min(space, cap + 1)
-        a, b = np.zeros(space, dtype=np.int64), np.zeros(space, dtype=np.int64)
-        next_a, next_b = np.empty(space, dtype=np.int64), np.empty(space, dtype=np.int64)
+        a, b = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
         states = 1
         for i in range(len(rows)):
             zeros, ones = rows[i, 0], rows[i, 1]
             if zeros + ones == 0:
                 continue
+            space = min(2 * states, cap + 1)
+            next_a, next_b = np.empty(space, dtype=np.int64), np.empty(space, dtype=np.int64)
             left, right, kept, best = 0, 0, 0, np.int64(-1)
             while left < states or right < states:
                 # Merge, by falling a, the states that give this parent level to X=0 (left) or to X=1 (right).
@@ -68,9 +64,7 @@ def _count_shortfalls(counts: npt.NDArray[np.int64], starts: npt.NDArray[np.int6
                     next_a[kept], next_b[kept] = new_a, new_b
                     best = new_b
                     kept += 1
-            a, next_a = next_a, a
-            b, next_b = next_b, b
-            states = kept
+            a, b, states = next_a, next_b, kept
         shortfall = 2 * n
         for state in range(states):
             shortfall = min(shortfall, max(n - 2 * a[state], 0) + max(n - 2 * b[state], 0))

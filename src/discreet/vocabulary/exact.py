@@ -7,6 +7,8 @@ import re
 from decimal import Context, Decimal
 from fractions import Fraction
 
+import numpy as np
+
 from discreet.vocabulary.errors import DiscreetError
 
 Number = Fraction | Decimal | int | float | str
@@ -24,8 +26,8 @@ def read_fraction(value: Number, what: str, error: type[DiscreetError]) -> Fract
         raise error(f"{what} must be a number, not {value!r}")
     if isinstance(value, Fraction | int):
         return Fraction(value)
-    if hasattr(value, "item") and not isinstance(value, str):
-        value = value.item()  # a numpy scalar, whose own repr is not a number
+    if isinstance(value, np.generic):
+        value = value.item()  # its own repr is not a number
     if isinstance(value, int | float | Decimal):
         if not math.isfinite(value):
             raise error(f"{what} must be a finite number, not {value}")
