@@ -58,7 +58,7 @@ def test_amounts_mean_what_is_written(written: object, meant: Fraction) -> None:
     "written",
     [
         *(0, -1, "0", "-0.5", "nan", "inf", math.nan, math.inf, -math.inf, Decimal("NaN")),
-        *("", "one", "1/0", "1//2", "0x10", "1_000", None, True, [1]),
+        *("", "one", "1/0", "1//2", "0x10", "1_000", None, True, [1], np.array([1.0, 2.0])),
         *("1e999999999", "9" * 5000, "1e500", "1e10"),
     ],
 )

@@ -295,3 +295,11 @@ def test_what_a_sample_may_spend_costs_no_more_than_the_spend(
 def test_rates_that_are_none_are_refused(rate: Fraction) -> None:
     with pytest.raises(MechanismError):
         Subsampling(rate, Unit.ADD_REMOVE)
+
+
+def test_samples_of_a_fixed_size_have_a_whole_number_of_rows() -> None:
+    with pytest.raises(MechanismError, match="whole number"):
+        Subsampling(Fraction(1, 3), Unit.REPLACE_ONE).draw(10)
+    for size in (0, 10, 11):
+        with pytest.raises(MechanismError, match="between 1 and 9"):
+            Subsampling.fixed(size, 10)

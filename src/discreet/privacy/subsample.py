@@ -66,9 +66,8 @@ class Subsampling:
         else:
             inner = math.log1p(math.expm1(epsilon) / rate)
         found = PureDP(round_down(inner))
-        while (
-            self.amplify(found) > spend
-        ):  # which rounds up: both roundings together must stay within the spend
+        # `amplify` rounds up: both roundings together must stay within the spend.
+        while self.amplify(found) > spend:
             inner *= 1 - 1e-12
             found = PureDP(round_down(inner))
         return max(found, spend)
@@ -78,12 +77,14 @@ class Subsampling:
         if self.unit is Unit.ADD_REMOVE:
             drawn = draw_below(self.rate.denominator, rows)
             return np.asarray(drawn < np.uint64(self.rate.numerator))
-        size = self.rate * rows
-        if size.denominator != 1:
-            raise MechanismError(
-                f"a share of {show_fraction(self.rate)} of {rows} rows is not a whole number"
-            )
-        return draw_subset(int(size), rows)
+        self.require_rows(rows)
+        return draw_subset(int(self.rate * rows), rows)
+
+    def require_rows(self, rows: int) -> None:
+        """Refuse a number of rows of which the rate is not a whole number, if the sample's size is fixed."""
+        if self.unit is Unit.REPLACE_ONE and (self.rate * rows).denominator != 1:
+            share = show_fraction(self.rate)
+            raise MechanismError(f"a share of {share} of {rows} rows is not a whole number of rows")
 
 
 def draw_below(bound: int, count: int) -> npt.NDArray[np.uint64]:
