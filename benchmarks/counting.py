@@ -159,8 +159,12 @@ def start_spark() -> Any | None:
     os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = pyspark.sql.SparkSession.builder.master("local-cluster[1,1,1024]")
+    short = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # the rows are few: starting up is most of the time
     for name, value in {
         "driver.bindAddress": "127.0.0.1",
+        "driver.extraJavaOptions": short,
+        "executor.extraJavaOptions": short,
+        "sql.codegen.wholeStage": "false",
         "driver.host": "127.0.0.1",
         "executor.memory": "512m",
         "log.level": "OFF",
@@ -198,9 +202,7 @@ def write_parts(folder: Path, parts: int, rows: int, advance: Callable[[], None]
 def run_part(name: str, *arguments: object, **environment: str) -> Any:
     """One part of this script in a process of its own."""
     command = [sys.executable, __file__, "--part", json.dumps([name, *arguments])]
-    answer = subprocess.run(
-        command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    answer = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
     if answer.returncode:
         raise SystemExit(f"{name} failed:\n{answer.stderr}")
     return json.loads(answer.stdout.splitlines()[-1])
@@ -276,17 +278,15 @@ def report(
     for threads, seconds in races.items():
         for name, found in seconds.items():
             rates = sorted(work / s for s in found)
-            print(
-                f"  {name:<22} {threads} thread{'s' * (threads > 1):<2} {statistics.median(rates):>7.0f}  ({rates[0]:.0f} to {rates[-1]:.0f})"
-            )
+            shown = f"{name}, {threads} thread{'s' * (threads > 1)}"
+            print(f"  {shown:<34}{statistics.median(rates):>7.0f}  ({rates[0]:.0f} to {rates[-1]:.0f})")
             lines.append(
                 (f"{name.replace(' ', '_')}_{threads}_threads_mrows_tables_per_s", statistics.median(rates))
             )
     print("Parquet files streamed, 10 attributes, 12 three-way tables:")
     for found in streams:
-        print(
-            f"  {found['rows']:>11,} rows  open and check {found['open']:.2f} s  count {found['count']:.2f} s  peak {found['peak']:.0f} MB"
-        )
+        times = f"open and check {found['open']:.2f} s  count {found['count']:.2f} s"
+        print(f"  {found['rows']:>11,} rows  {times}  peak {found['peak']:.0f} MB")
         lines.append((f"stream_{found['rows'] / 1e6:.0f}m_rows_seconds", found["count"]))
     print(
         "Inside the engines, 200,000 rows: "
