@@ -82,6 +82,13 @@ def test_a_secret_sample_is_counted_with_the_noise_that_amplification_affords() 
     fixed = open_simulation(unit="replace-one")
     (exactly,) = fixed.measure([()], spend="20", sampling=Subsampling.fixed(100, ROWS))
     assert abs(int(exactly.noisy.values) - 100) <= 3
+    assert (measured.rate, json.loads(measured.cost)) == (Fraction(1, 10), {"epsilon": "20"}), (
+        "the cost is what was charged"
+    )
+    before = fixed.anchor()
+    with pytest.raises(DiscreetError, match="whole number"):
+        fixed.measure([()], spend="1", sampling=Subsampling(Fraction(1, 3), Unit.REPLACE_ONE))
+    assert fixed.anchor() == before
     with pytest.raises(AirlockError, match="add-remove"):
         fixed.measure([()], spend="1", sampling=sampling)
 

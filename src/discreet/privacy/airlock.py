@@ -11,6 +11,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -165,18 +166,29 @@ class Airlock:
         counter.check(asked, sampling)
         mechanisms = calibrate_counts(asked, inner, unit=self.unit, noise=Noise(noise), shares=shares)
 
+        # What is charged for a table, which under sampling is less than what its noise alone would cost.
+        charged = cost.split(len(asked) if shares is None else shares)
+        rate = Fraction(1) if sampling is None else sampling.rate
+
         def draw() -> list[Any]:
-            true_tables = counter.count(asked, sampling)
             return [
-                _pack(Table(table.axes, add_noise(table.values, mechanism)), mechanism, self.unit)
-                for table, mechanism in zip(true_tables, mechanisms, strict=True)
+                Measurement(
+                    Table(table.axes, add_noise(table.values, mechanism)),
+                    mechanism.law,
+                    self.unit.value,
+                    json.dumps(share.to_json()),
+                    rate,
+                ).to_json()
+                for table, mechanism, share in zip(
+                    counter.count(asked, sampling), mechanisms, charged, strict=True
+                )
             ]
 
         description = {
             "verb": "measure",
             "sets": [list(members) for members in asked],
             **_describe(mechanisms),
-            **({} if sampling is None else {"sampling rate": str(sampling.rate)}),
+            "rate": str(rate),
         }
         return [Measurement.from_json(document) for document in self._spend(cost, description, draw, request)]
 
@@ -322,10 +334,6 @@ def score_digest(score: Score) -> str:
     """What tells two scores of one name apart: the digest of the model that they compare with, if any."""
     models = getattr(score, "expected", ())
     return hashlib.sha256(b"".join(model.tobytes() for model in models)).hexdigest()
-
-
-def _pack(noisy: Table, mechanism: AdditiveNoise, unit: Unit) -> dict[str, Any]:
-    return Measurement(noisy, mechanism.law, unit.value, json.dumps(mechanism.cost.to_json())).to_json()
 
 
 def _describe(mechanisms: Sequence[AdditiveNoise]) -> dict[str, Any]:

@@ -27,6 +27,8 @@ class Measurement:
     unit: str
     cost: str
     """The budget that was charged, as the JSON text of `Budget.to_json`."""
+    rate: Fraction = Fraction(1)
+    """The share of the rows that was counted: below 1 for a secret random sample."""
 
     def __post_init__(self) -> None:
         if self.noisy.values.dtype != np.int64:
@@ -55,12 +57,15 @@ class Measurement:
             "law": self.law.to_json(),
             "unit": self.unit,
             "cost": json.loads(self.cost),
+            "rate": str(self.rate),
         }
 
     @classmethod
     def from_json(cls, document: object) -> Measurement:
         """The measurement that `to_json` wrote; anything malformed is refused."""
-        found = _require_keys(document, {"axes", "shape", "counts", "law", "unit", "cost"}, "a measurement")
+        found = _require_keys(
+            document, {"axes", "shape", "counts", "law", "unit", "cost", "rate"}, "a measurement"
+        )
         axes, shape, counts = found["axes"], found["shape"], found["counts"]
         if not (isinstance(axes, list) and all(isinstance(name, str) for name in axes)):
             raise FormatError(f"the axes of a measurement are names, not {axes!r}")
@@ -75,7 +80,11 @@ class Measurement:
             noisy = Table(tuple(axes), np.array(counts, dtype=np.int64).reshape(shape))
         except (OverflowError, TableError) as error:
             raise FormatError(f"the measurement over {axes} is malformed: {error}") from None
-        return cls(noisy, law_from_json(found["law"]), _read_unit(found["unit"]), json.dumps(found["cost"]))
+        rate = read_fraction(found["rate"], "a sampling rate", FormatError)
+        if not 0 < rate <= 1:
+            raise FormatError(f"a sampling rate is above 0 and at most 1, not {rate}")
+        unit, cost = _read_unit(found["unit"]), json.dumps(found["cost"])
+        return cls(noisy, law_from_json(found["law"]), unit, cost, rate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ class CodedCounter:
             raise DataError(f"{self._reader.label}: rows with weights cannot be sampled one by one")
         if sampling.unit is Unit.REPLACE_ONE and self._rows > MOST_SAMPLED:
             raise TooLarge(f"a sample of fixed size is drawn from at most {MOST_SAMPLED:,} rows")
+        sampling.require_rows(self._rows)
 
     def count(self, sets: Sequence[Sequence[str]], sampling: Subsampling | None = None) -> list[Table]:
         """One exact int64 table for each attribute set, axes in the order asked; one pass for all of them.
