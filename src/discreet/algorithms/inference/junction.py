@@ -43,7 +43,7 @@ class JunctionTree:
         for table in tables:
             axes = sorted(table.axes, key=index.__getitem__)
             factors.append((tuple(index[a] for a in axes), np.ascontiguousarray(table.arrange(axes).values)))
-        tree = join(triangulate([scope for scope, _ in factors], sizes), sizes)
+        tree = join(*triangulate([scope for scope, _ in factors], sizes), sizes)
         cells = [count_cells(sizes[v] for v in clique) for clique in tree.cliques]
         if sum(cells) > max_cells:
             widest = tree.cliques[int(np.argmax([float(c) for c in cells]))]

@@ -58,16 +58,23 @@ def clique_weight(neighbours: Neighbours, weights: Sequence[float], v: int) -> f
     return weights[v] + sum(weights[u] for u in neighbours[v])
 
 
+WIDE = 64
+"""A variable with more neighbours, or in more cliques, is not looked at for each of them: that would be quadratic."""
+
 RULES: tuple[Cost, ...] = (clique_weight, fill_edges, fill_weight)
 
 
 def eliminate_greedily(
     graph: Neighbours, weights: Sequence[float], rule: Cost, eliminated: Iterable[int], rng: random.Random
 ) -> list[int]:
-    """Order `eliminated` by the least cost of `rule`; ties are broken by clique weight, then at random."""
+    """Order `eliminated` by the least cost of `rule`; ties are broken by clique weight, then at random.
+
+    Variables whose neighbours are all neighbours of each other go first: their cliques are in every triangulation.
+    """
     neighbours = [set(found) for found in graph]
     version = [0] * len(neighbours)
     left = set(eliminated)
+    order = _peel(neighbours, left)
 
     def price(v: int) -> tuple[float, float, float, int, int]:
         return (
@@ -80,7 +87,6 @@ def eliminate_greedily(
 
     heap = [price(v) for v in sorted(left)]
     heapq.heapify(heap)
-    order: list[int] = []
     while left:
         *_, v, stamp = heapq.heappop(heap)
         if v not in left or stamp != version[v]:
@@ -105,22 +111,61 @@ def eliminate_greedily(
     return order
 
 
+def _peel(neighbours: Neighbours, left: set[int]) -> list[int]:
+    """Take out of `left` and of the graph, again and again, what adds no edge; leaves cost their hub nothing."""
+    order: list[int] = []
+    agenda = sorted(left, reverse=True)
+    while agenda:
+        v = agenda.pop()
+        around = neighbours[v]
+        if v not in left or not all(len(neighbours[u] & around) == len(around) - 1 for u in around):
+            continue
+        for u in around:
+            neighbours[u].discard(v)
+        agenda += sorted((u for u in around if len(neighbours[u]) < WIDE), reverse=True)
+        neighbours[v] = set()
+        left.discard(v)
+        order.append(v)
+    return order
+
+
 def cliques_of(graph: Neighbours, order: Sequence[int]) -> list[frozenset[int]]:
     """The maximal cliques of the graph triangulated by eliminating in this order, in order of appearance."""
+    return clique_tree_of(graph, order)[0]
+
+
+def clique_tree_of(
+    graph: Neighbours, order: Sequence[int]
+) -> tuple[list[frozenset[int]], list[tuple[int, int]]]:
+    """The maximal cliques of `cliques_of`, and the pairs of their positions that join them into a junction tree.
+
+    Each variable's clique hangs on that of its neighbour eliminated next; one that only lacks the variable is no
+    clique of its own and is merged into it.
+    """
     neighbours = [set(found) for found in graph]
-    found: list[frozenset[int]] = []
-    containing: list[list[frozenset[int]]] = [[] for _ in graph]
+    turn = {v: k for k, v in enumerate(order)}
+    cliques: dict[int, frozenset[int]] = {}
     for v in order:
         around = neighbours[v]
-        clique = frozenset(around | {v})
-        if not any(clique <= other for other in containing[v]):
-            found.append(clique)
-            for u in clique:
-                containing[u].append(clique)
+        cliques[v] = frozenset(around | {v})
         for u in around:
-            neighbours[u] |= around
+            if not around <= neighbours[u] | {u}:
+                neighbours[u] |= around
             neighbours[u] -= {u, v}
-    return found
+    owner: dict[int, int] = {}
+    links: list[tuple[int, int]] = []
+    for v in order:
+        owner.setdefault(v, v)
+        above = min((u for u in cliques[v] if u != v and u in turn), key=turn.__getitem__, default=None)
+        if above is None:
+            continue
+        if above not in owner and len(cliques[above]) == len(cliques[v]) - 1:
+            owner[above] = owner[v]
+        else:
+            links.append((v, above))
+    leaders = [v for v in order if owner[v] == v]
+    position = {v: k for k, v in enumerate(leaders)}
+    return [cliques[v] for v in leaders], [(position[owner[a]], position[owner[b]]) for a, b in links]
 
 
 def total_cells(cliques: Iterable[Iterable[int]], weights: Sequence[float]) -> float:
@@ -130,32 +175,37 @@ def total_cells(cliques: Iterable[Iterable[int]], weights: Sequence[float]) -> f
 
 def triangulate(
     scopes: Sequence[Sequence[int]], sizes: Sequence[int], tries: int = 3
-) -> list[frozenset[int]]:
-    """The cliques of the cheapest triangulation that the greedy rules find; the same input gives the same cliques."""
+) -> tuple[list[frozenset[int]], list[tuple[int, int]]]:
+    """The cheapest triangulation that the greedy rules find, as `clique_tree_of`; the same input gives the same one."""
     graph = interaction_graph(scopes, len(sizes))
     weights = [log2(size) for size in sizes]
-    best: tuple[float, list[frozenset[int]]] | None = None
+    best: tuple[float, list[int]] | None = None
     for attempt in range(tries):
         for rule in RULES:
             order = eliminate_greedily(graph, weights, rule, range(len(sizes)), random.Random(attempt))
-            cliques = cliques_of(graph, order)
-            cells = total_cells(cliques, weights)
+            cells = total_cells(cliques_of(graph, order), weights)
             if best is None or cells < best[0]:
-                best = cells, cliques
+                best = cells, order
         if best is not None and best[0] < 4096:
             break  # nothing to gain: the whole tree fits in the first-level cache
     assert best is not None
-    return best[1]
+    return clique_tree_of(graph, best[1])
 
 
-def join(cliques: Sequence[frozenset[int]], sizes: Sequence[int]) -> CliqueTree:
-    """A maximum spanning tree by separator size, rooted near its centre, in depth-first order."""
+def join(
+    cliques: Sequence[frozenset[int]], joined: Iterable[tuple[int, int]], sizes: Sequence[int]
+) -> CliqueTree:
+    """A maximum spanning tree by separator size, rooted near its centre, in depth-first order.
+
+    `joined` is a junction tree already, so the pairs left out for variables in many cliques cannot be missed.
+    """
     weights = [log2(size) for size in sizes]
     home: dict[int, list[int]] = {}
     for i, clique in enumerate(cliques):
         for v in clique:
             home.setdefault(v, []).append(i)
-    pairs = {pair for members in home.values() for pair in combinations(members, 2)}
+    pairs = {pair for members in home.values() if len(members) <= WIDE for pair in combinations(members, 2)}
+    pairs |= {(min(pair), max(pair)) for pair in joined}
     ranked = sorted(
         pairs,
         key=lambda pair: (
