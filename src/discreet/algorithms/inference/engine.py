@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -24,8 +25,9 @@ Path = Literal["auto", "numpy", "numba"]
 NO_WEIGHTS: Floats = np.empty(0)
 EVERYWHERE = np.empty(0, dtype=np.bool_)
 
-PATIENCE = 3
-"""Queries that numpy answers before an engine is compiled, so that a first look never waits for a compiler."""
+PATIENCE = 2.0
+"""Seconds that numpy may spend on an engine's queries before the compiled path is loaded: a first look never waits
+for a compiler, and whoever asks thousands of times gets one."""
 
 
 class Marginals(Mapping[str, Floats]):
@@ -77,7 +79,7 @@ class Engine:
         self._sizes = dict(zip(self.junction.names, self.junction.sizes, strict=True))
         self._levels = int(starts[-1])
         self._blank = np.full(2 * len(dag), -1, dtype=np.int64)
-        self._asked = 0
+        self._seconds = 0.0
         self._compiled: Compiled | None = None
 
     def posteriors(
@@ -216,16 +218,18 @@ class Engine:
     def _posteriors(
         self, evidence: Mapping[str, int], likelihoods: Mapping[str, Floats], path: Path
     ) -> Marginals:
-        self._asked += 1
-        if path == "numba" or (path == "auto" and self._asked > PATIENCE):
+        if path == "numba" or (path == "auto" and self._seconds > PATIENCE):
             compiled = self._compile()
             if compiled is not None:
                 out, log_evidence = compiled.answer(*self._enter(evidence, likelihoods), EVERYWHERE)
                 if log_evidence == log_evidence:
                     return Marginals(out, self._at, log_evidence)
+        start = perf_counter()
         beliefs = self._believe(evidence, likelihoods)
         codes, _ = self._number(evidence, {})
-        return Marginals(marginals(self.junction, beliefs, codes), self._at, beliefs.log_evidence)
+        flat = marginals(self.junction, beliefs, codes)
+        self._seconds += perf_counter() - start
+        return Marginals(flat, self._at, beliefs.log_evidence)
 
     def _believe(self, evidence: Mapping[str, int], likelihoods: Mapping[str, Floats]) -> Beliefs:
         numbered = self._number(evidence, likelihoods)
