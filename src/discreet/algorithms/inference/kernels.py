@@ -17,10 +17,10 @@ UNCHANGED = 1e-14
 """A separator whose posterior differs from its prior by less, relatively, carries no news."""
 
 TINY = 1e-280
-"""If some product of a sweep could be smaller, it may underflow; the caller then works with logarithms.
+"""Products below this may lose digits, so they count as 0."""
 
-The largest entry of a message does not tell: evidence that comes in later may rest on one that was lost.
-"""
+UNLIKELY = -575.0
+"""If the evidence above a lost product has a smaller log-probability, it may rest on what was lost: use logarithms."""
 
 _FAST = {"reassoc", "contract", "arcp", "nsz"}  # let sums be vectorised; NaN and infinity keep their meaning
 
@@ -258,15 +258,15 @@ def propagate(program, data, evidence, likelihoods, wanted, out):  # type: ignor
     row_at = soft + likelihoods.size
     peak_at = row_at + scalars[_ROW_CELLS]
     least_at = peak_at + cliques
-    buffer = np.empty(least_at + cliques)
-    work, row, peak, least = (
-        buffer[:row_at],
-        buffer[row_at:peak_at],
-        buffer[peak_at:least_at],
-        buffer[least_at:],
-    )
+    below_at = least_at + cliques
+    buffer = np.empty(below_at + cliques)
+    work, row, peak = buffer[:row_at], buffer[row_at:peak_at], buffer[peak_at:least_at]
+    least = buffer[least_at:below_at]  # the smallest positive entry of a message on its way up
+    below = buffer[below_at:]  # log P of the evidence in a clique or below it
     frame = np.empty(1 + 3 * axes + scalars[_POINTERS] * step, dtype=np.int64)
     log_evidence = 0.0
+    log_scale = 0.0  # of the likelihoods, which are used with a peak of 1
+    log_lost = -np.inf  # the largest log P of the evidence below a product that was lost
     for v in range(count):
         start = evidence[count + v]
         if start >= 0:
@@ -274,7 +274,7 @@ def propagate(program, data, evidence, likelihoods, wanted, out):  # type: ignor
             top_weight = 0.0
             for j in range(length):
                 top_weight = max(top_weight, likelihoods[start + j])
-            log_evidence += np.log(top_weight)
+            log_scale += np.log(top_weight)
             for j in range(length):
                 work[soft + start + j] = likelihoods[start + j] / top_weight
 
@@ -325,11 +325,13 @@ def propagate(program, data, evidence, likelihoods, wanted, out):  # type: ignor
         at = 1 + 2 * axes
         factors = 0
         floor = data[scalars[_LEAST] + i]  # no positive product of this sweep is smaller
+        log_below = 0.0
         for c in range(child_start[i], child_start[i + 1]):
             child = children[c]
             if touched[child]:
                 _point(frame, at, separator_at[child], variables, link_strides[link[child] :], evidence)
                 floor *= least[child]
+                log_below += below[child]
                 at += step
                 factors += 1
         for a in range(last - first):
@@ -339,17 +341,16 @@ def propagate(program, data, evidence, likelihoods, wanted, out):  # type: ignor
                     _point_axis(frame, at, soft + evidence[count + v] + evidence[v], variables, -1, evidence)
                 else:
                     _point_axis(frame, at, soft + evidence[count + v], variables, a, evidence)
-                    smallest = 1.0
-                    for j in range(axis_size[first + a]):
-                        weight = work[soft + evidence[count + v] + j]
-                        if weight > 0.0:
-                            smallest = min(smallest, weight)
-                    floor *= smallest
+                smallest = 1.0
+                for j in range(axis_size[first + a]):
+                    if likelihoods[evidence[count + v] + j] > 0.0:
+                        smallest = min(smallest, work[soft + evidence[count + v] + j])
+                floor *= smallest
                 at += step
                 factors += 1
         if rising:
             if not floor > TINY:
-                return np.nan
+                log_lost = max(log_lost, log_below)
             for s in range(size):
                 work[lifted + s] = 0.0
             _point(frame, at, lifted, variables, axis_up[first:last], evidence)
@@ -357,16 +358,22 @@ def propagate(program, data, evidence, likelihoods, wanted, out):  # type: ignor
             peak[i] = 0.0
             least[i] = np.inf
             for s in range(size):
-                if work[lifted + s] > 0.0:
+                if work[lifted + s] < TINY:
+                    work[lifted + s] = 0.0
+                else:
                     work[lifted + s] /= data[prior + s]
                     peak[i] = max(peak[i], work[lifted + s])
                     least[i] = min(least[i], work[lifted + s])
             if not peak[i] > 0.0:
                 return np.nan
             least[i] /= peak[i]
-            log_evidence += np.log(peak[i])
+            below[i] = log_below + np.log(peak[i])
             for s in range(size):
                 work[lifted + s] /= peak[i]
+            if i == 0:
+                if below[0] - log_lost < UNLIKELY:
+                    return np.nan
+                log_evidence = below[0] + log_scale
             continue
 
         _point(frame, at, lowered, variables, axis_up[first:last], evidence)

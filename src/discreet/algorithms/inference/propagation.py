@@ -15,7 +15,8 @@ from discreet.algorithms.inference.junction import JunctionTree
 from discreet.algorithms.inference.layout import Floats, smallest_positive
 
 TINY = 1e-280
-"""If some product of a sweep could be smaller, it may underflow, and logarithms take over; see `kernels.py`."""
+UNLIKELY = -575.0
+"""Products below `TINY` count as 0; logarithms take over if evidence may rest on one of them, as in `kernels.py`."""
 
 Codes = Mapping[int, int]
 Likelihoods = Mapping[int, Floats]
@@ -30,7 +31,11 @@ class Beliefs:
 
 
 def propagate(junction: JunctionTree, evidence: Codes, likelihoods: Likelihoods) -> Beliefs | None:
-    """Posterior cliques in plain arithmetic; None if P(evidence) is 0 or some message may have underflowed."""
+    """Posterior cliques in plain arithmetic; None if underflow may have spoilt them.
+
+    A lost product was below `TINY`, and what the rest of the evidence makes of it is at most 1. So it matters only if
+    P(evidence) is that small beside the probability of the evidence that had come in when it was lost.
+    """
     if junction.calibrated is None:
         return None
     tree, (priors, separators) = junction.tree, junction.calibrated
@@ -41,32 +46,35 @@ def propagate(junction: JunctionTree, evidence: Codes, likelihoods: Likelihoods)
         return None
     scaled = {v: values / peaks[v] for v, values in likelihoods.items()}
     touched = enter(junction, evidence, scaled, beliefs, np.multiply)
-    log_evidence = float(sum(np.log(peak) for peak in peaks.values()))
+    below = [0.0] * len(priors)  # log P of the evidence in a subtree
+    log_lost = -np.inf
     floors = list(junction.least)  # no positive product made in a clique is smaller
-    for v, values in scaled.items():
-        floors[junction.top[v]] *= smallest_positive(values)
+    for v, values in likelihoods.items():
+        floors[junction.top[v]] *= float(scaled[v][values > 0].min())
     for i in range(len(priors) - 1, -1, -1):
         if not touched[i]:
             continue
         if not floors[i] > TINY:
-            return None
+            log_lost = max(log_lost, below[i])
         mass = beliefs[i].sum(axis=separator_axes(junction, i), keepdims=True)
+        mass[mass < TINY] = 0.0
+        if not mass.any():
+            return Beliefs((), -np.inf) if log_lost == -np.inf else None
         if i == 0:
             total = float(mass.sum())
-            if not total > 0:
-                return None
             beliefs[0] = beliefs[0] / total
-            log_evidence += float(np.log(total))
+            below[0] += float(np.log(total))
+            if below[0] - log_lost < UNLIKELY:
+                return None
             break
         before = _cut(junction, separators[i], i, evidence)
         ratio = np.divide(mass, before, out=np.zeros_like(mass), where=before > 0)
         peak = float(ratio.max())
-        if not peak > 0:
-            return None
-        log_evidence += float(np.log(peak))
+        below[i] += float(np.log(peak))
         beliefs[i] = beliefs[i] / peak
         lifted[i] = mass / peak
         above = tree.parent[i]
+        below[above] += below[i]
         floors[above] *= smallest_positive(ratio / peak)
         beliefs[above] = beliefs[above] * transfer(junction, ratio / peak, i, above)
     for i in range(1, len(priors)):
@@ -76,7 +84,7 @@ def propagate(junction: JunctionTree, evidence: Codes, likelihoods: Likelihoods)
         raised = lifted[i]
         before = _cut(junction, separators[i], i, evidence) if raised is None else raised
         beliefs[i] = beliefs[i] * np.divide(mass, before, out=np.zeros_like(mass), where=before > 0)
-    return Beliefs(tuple(beliefs), log_evidence)
+    return Beliefs(tuple(beliefs), below[0] + float(sum(np.log(peak) for peak in peaks.values())))
 
 
 def propagate_log(junction: JunctionTree, evidence: Codes, likelihoods: Likelihoods) -> Beliefs:
