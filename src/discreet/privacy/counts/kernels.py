@@ -6,7 +6,6 @@ machine code is kept on disk).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from discreet.privacy.counts.limits import choose_threads
 from discreet.vocabulary.errors import DataError, TableError
 from discreet.vocabulary.table import count_cells
 
@@ -33,11 +33,6 @@ PRIVATE_CELLS = 1 << 22
 
 FLUSH = 2**31 - 1
 """A 32-bit histogram is emptied into the 64-bit one before any cell can have seen more rows than this."""
-
-
-def choose_threads(threads: int | None = None) -> int:
-    """The number of threads to use: what was asked, else one for each core that this process may run on."""
-    return max(1, threads if threads is not None else len(os.sched_getaffinity(0)))
 
 
 def count_codes(

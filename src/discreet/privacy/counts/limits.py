@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,8 +21,8 @@ MAX_WEIGHT = 2**40
 MAX_ROWS = 2**53
 """The most rows, or units of weight, that are counted: a float64 holds no larger count exactly."""
 
-CELL_BYTES = 16
-"""A 64-bit cell that goes out, and 32-bit private ones for two threads."""
+CELL_BYTES = 24
+"""A 64-bit cell that is added up, one that goes out, and 32-bit private ones for two threads."""
 
 _UNITS = {
     "": 1,
@@ -89,6 +90,14 @@ class Limits:
                 f"fit a memory limit of {self.memory:,} bytes"
             )
         return found
+
+
+def choose_threads(threads: int | None = None) -> int:
+    """The number of threads to use: what was asked, else one for each core that this process may run on."""
+    if threads is not None:
+        return threads
+    allowed = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
 
 def read_memory(memory: int | str | None) -> int:

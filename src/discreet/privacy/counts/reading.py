@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from discreet.privacy.counts import sources
@@ -42,7 +41,7 @@ def open_reader(
     wanted = list_wanted(schema, weight, numbers)
     if isinstance(data, str | os.PathLike):
         path, mark, table = os.fspath(data).rpartition("::")
-        if not mark or Path(data).exists():
+        if not mark or sources.look_up_path(os.fspath(data)) != "nothing":
             return DuckReader.open(
                 sources.open_path(os.fspath(data), wanted, limits), schema, weight, numbers
             )
@@ -151,16 +150,24 @@ class DuckReader:
         written = [f"TRY_CAST({self.columns[name]} AS DOUBLE) AS x{i}" for i, name in enumerate(names)]
         if self.weight is not None:
             written.append(f"{_write_weight(self.columns[self.weight], self.kinds[self.weight])} AS w")
-        for batch in self._fetch(f"SELECT {', '.join(written)} FROM {self._name_scan(self.source)}"):
-            for name, column in zip(names, batch.columns, strict=False):
-                if column.null_count:
-                    raise self._explain_number(name)
-            arrays = [column.to_numpy() for column in batch.columns]
-            weights = arrays.pop() if self.weight is not None else None
-            yield (
-                [check_numbers(self.label, name, values) for name, values in zip(names, arrays, strict=True)],
-                weights,
-            )
+        query = f"SELECT {', '.join(written)} FROM {self._name_scan(self.source)}"
+        with closing(self._fetch(query)) as batches:
+            for batch in batches:
+                bad = [name for name, column in zip(names, batch.columns, strict=False) if column.null_count]
+                if bad:
+                    break
+                arrays = [column.to_numpy() for column in batch.columns]
+                weights = arrays.pop() if self.weight is not None else None
+                yield (
+                    [
+                        check_numbers(self.label, name, values)
+                        for name, values in zip(names, arrays, strict=True)
+                    ],
+                    weights,
+                )
+            else:
+                return
+        raise self._explain_number(bad[0])
 
     def close(self) -> None:
         """Close the connection, unless the caller owns it."""
@@ -191,7 +198,10 @@ class DuckReader:
         reader = None
         try:
             reader = self.source.connection.sql(query).to_arrow_reader(BATCH)
-            yield from reader
+            rows = 0
+            for batch in reader:
+                rows += batch.num_rows
+                yield batch
         except duckdb.OutOfMemoryException:
             raise TooLarge(
                 f"{self.label}: reading it takes more memory than allowed; raise the memory limit"
@@ -201,10 +211,14 @@ class DuckReader:
         finally:
             if reader is not None:
                 reader.close()
+        if self.source.rows not in (None, rows):
+            raise DataError(
+                f"{self.label}: it has {self.source.rows:,} rows, but DuckDB read {rows:,} of them"
+            )
 
     def _explain(self, names: Sequence[str]) -> DataError:
         """The refusal of the first bad row, in the schema's own words."""
-        if self.source.owned:  # rows have numbers only while they stay in order
+        if self.source.private:  # rows have numbers only while they stay in order
             for setting in ("preserve_insertion_order = true", "threads = 1"):
                 sources.run(self.source.connection, self.label, f"SET {setting}")
         given = [*names, *(() if self.weight is None else (self.weight,))]
@@ -241,15 +255,16 @@ def _write_weight(column: str, kind: Kind) -> str:
 
 
 def _sniff_database(path: str) -> str:
+    name = sources.name_path(path)
+    if sources.look_up_path(path) != "file":
+        raise DataError(f"{name}: no such file")
     try:
         with open(path, "rb") as file:
             head = file.read(16)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
     except OSError as error:
-        raise DataError(f"{path}: {error.strerror}") from None
+        raise DataError(f"{name}: {error.strerror}") from None
     if head == SQLITE_MAGIC:
         return "sqlite"
     if head[8:12] == DUCKDB_MAGIC:
         return "duckdb"
-    raise DataError(f"{path}: neither a DuckDB nor an SQLite database; a name after '::' is a table of one")
+    raise DataError(f"{name}: neither a DuckDB nor an SQLite database; a name after '::' is a table of one")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.privacy.counts.encoding import quote_name, quote_text
-from discreet.privacy.counts.limits import Limits
+from discreet.privacy.counts.limits import Limits, choose_threads
 from discreet.vocabulary.errors import DataError
 from discreet.vocabulary.wording import list_some, show
 
@@ -28,14 +28,20 @@ LONGEST_HEADER = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One table that a DuckDB connection can scan; `names` are the true column names, in scan order."""
+    """One table that a DuckDB connection can scan; `names` are the true column names, in scan order.
+
+    `rows` is how many there must be, where that is known without a scan. A connection that is not private is a
+    cursor of the caller's, whose settings are not ours to change; one that is not owned is the caller's own.
+    """
 
     label: str
     connection: Any
     names: tuple[str, ...]
     scan: str
     files: tuple[Path, ...] = ()
+    rows: int | None = None
     owned: bool = True
+    private: bool = True
 
     def stamp(self) -> tuple[tuple[int, int], ...]:
         """What changes when a file is written to: sizes and times of modification."""
@@ -52,22 +58,24 @@ def connect(limits: Limits) -> Any:
     """A private in-memory DuckDB: bounded, never on the network, never spilling rows to disk."""
     import duckdb
 
-    return duckdb.connect(
+    connection = duckdb.connect(
         config={
             "memory_limit": f"{max(256, limits.memory // 2**22)}MiB",
-            "threads": limits.threads or min(8, len(os.sched_getaffinity(0))),
+            "threads": min(8, choose_threads(limits.threads)),
             "preserve_insertion_order": False,
             "temp_directory": "",
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         }
     )
+    connection.execute("SET enable_progress_bar = false").fetchall()  # it would draw into the caller's output
+    return connection
 
 
 def open_path(path: str, wanted: Sequence[str], limits: Limits) -> Source:
     """The table in a file, or in a directory or pattern of Parquet files."""
     files = _find_files(path)
-    label = path if len(files) > 1 else files[0].name
+    label = name_path(path if len(files) > 1 else files[0].name)
     for file in files:
         if file.stat().st_size == 0:
             raise DataError(f"{file.name}: the file is empty")
@@ -94,7 +102,8 @@ def open_arrow(
         connection.register("arrow_source", shown)
     except duckdb.Error as error:
         raise DataError(f"{label}: {shorten(error)}") from None
-    return Source(label, connection, tuple(shown.schema.names), "arrow_source", files)
+    rows = getattr(table, "num_rows", None)  # a dataset does not say
+    return Source(label, connection, tuple(shown.schema.names), "arrow_source", files, rows)
 
 
 def open_duckdb_file(path: str, table: str, limits: Limits) -> Source:
@@ -117,7 +126,7 @@ def open_connection(connection: Any, table: str) -> Source:
     ):  # a cursor leaves pending results alone
         found = find_table(reader, label, table, "database_name IN (current_database(), 'temp')")
         if found is not None:
-            return Source(label, reader, *found, owned=owned)
+            return Source(label, reader, *found, owned=owned, private=False)
         if owned:
             reader.close()
     raise DataError(f"{label}: no such table in the DuckDB connection")
@@ -190,21 +199,34 @@ def find_ending(name: str) -> str:
     return "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
 
 
+def look_up_path(path: str) -> str:
+    """What a path leads to: 'file', 'directory' or, also for a name that no file can have, 'nothing'."""
+    try:
+        return "directory" if Path(path).is_dir() else "file" if Path(path).is_file() else "nothing"
+    except (OSError, ValueError):  # too long, or with a NUL in it
+        return "nothing"
+
+
+def name_path(path: str) -> str:
+    """A path as errors show it: as it is, unless it would break the line or fill it."""
+    return path if path.isprintable() and len(path) <= 200 else show(path)
+
+
 def _find_files(path: str) -> tuple[Path, ...]:
-    found = Path(path)
-    if found.is_dir():
-        files = sorted(file for file in found.iterdir() if find_ending(file.name) in PARQUET_ENDINGS)
+    kind, name = look_up_path(path), name_path(path)
+    if kind == "directory":
+        files = sorted(file for file in Path(path).iterdir() if find_ending(file.name) in PARQUET_ENDINGS)
         if not files:
-            raise DataError(f"{path}: a directory without Parquet files")
+            raise DataError(f"{name}: a directory without Parquet files")
         return tuple(files)
-    if found.is_file():
-        return (found,)
-    matched = sorted(glob.glob(path)) if glob.has_magic(path) else []
+    if kind == "file":
+        return (Path(path),)
+    matched = sorted(glob.glob(path)) if glob.has_magic(path) and "\0" not in path else []
     if not matched:
-        raise DataError(f"{path}: no such file")
-    if not all(find_ending(name) in PARQUET_ENDINGS for name in matched):
-        raise DataError(f"{path}: a pattern may match Parquet files only")
-    return tuple(Path(name) for name in matched)
+        raise DataError(f"{name}: no such file")
+    if not all(find_ending(found) in PARQUET_ENDINGS for found in matched):
+        raise DataError(f"{name}: a pattern may match Parquet files only")
+    return tuple(Path(found) for found in matched)
 
 
 def _open_csv(label: str, path: Path, delimiter: str, limits: Limits) -> Source:
@@ -221,11 +243,15 @@ def _open_csv(label: str, path: Path, delimiter: str, limits: Limits) -> Source:
         raise DataError(f"{label}: the file has no header")
     # Columns are numbered, so that no name becomes SQL, and all are text, so that "01" stays "01".
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(header)))
+    from discreet.privacy.counts.records import count_records
+
     scan = (
         f"read_csv({quote_text(_escape(path))}, columns={{{columns}}}, auto_detect=false, header=true, "
         f"delim={quote_text(delimiter)}, quote='\"', escape='\"', nullstr='', strict_mode=true)"
     )
-    return Source(label, connect(limits), tuple(header), scan, (path,))
+    rows = count_records(label, path, delimiter)
+    limits.require_rows(label, rows)
+    return Source(label, connect(limits), tuple(header), scan, (path,), rows)
 
 
 def _read_record(file: Any) -> bytes:
@@ -248,10 +274,11 @@ def _open_parquet(label: str, files: Sequence[Path], limits: Limits) -> Source:
     first = quote_text(_escape(files[0]))
     tops = run(connection, label, f"SELECT name, num_children FROM parquet_schema({first})")
     listed = "[" + ", ".join(quote_text(_escape(file)) for file in files) + "]"
-    rows = run(connection, label, f"SELECT sum(num_rows) FROM parquet_file_metadata({listed})")[0][0]
-    limits.require_rows(label, int(rows or 0))
+    counted = run(connection, label, f"SELECT sum(num_rows) FROM parquet_file_metadata({listed})")
+    rows = int(counted[0][0] or 0)
+    limits.require_rows(label, rows)
     scan = f"read_parquet({listed}, hive_partitioning=false)"
-    return Source(label, connection, _name_columns(tops), scan, tuple(files))
+    return Source(label, connection, _name_columns(tops), scan, tuple(files), rows)
 
 
 def _name_columns(elements: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
