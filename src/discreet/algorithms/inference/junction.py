@@ -12,6 +12,7 @@ from discreet.algorithms.inference.layout import Floats, Layout, flatten, smalle
 from discreet.algorithms.inference.triangulation import CliqueTree, join, triangulate
 from discreet.vocabulary.errors import TooLarge
 from discreet.vocabulary.table import MAX_CELLS, Table, count_cells
+from discreet.vocabulary.wording import list_some
 
 SAFE = 1e-150
 """Two numbers above this have a product that keeps all its digits; trees with smaller ones need logarithms."""
@@ -43,13 +44,13 @@ class JunctionTree:
         for table in tables:
             axes = sorted(table.axes, key=index.__getitem__)
             factors.append((tuple(index[a] for a in axes), np.ascontiguousarray(table.arrange(axes).values)))
-        tree = join(*triangulate([scope for scope, _ in factors], sizes), sizes)
+        tree = join(*triangulate([scope for scope, _ in factors], sizes, max_cells), sizes)
         cells = [count_cells(sizes[v] for v in clique) for clique in tree.cliques]
         if sum(cells) > max_cells:
             widest = tree.cliques[int(np.argmax([float(c) for c in cells]))]
             raise TooLarge(
                 f"exact inference needs {sum(cells):,} cells, the largest clique {max(cells):,} over "
-                f"{', '.join(names[v] for v in widest)}; at most {max_cells:,} are allowed"
+                f"{list_some(names[v] for v in widest)}; at most {max_cells:,} are allowed"
             )
         by_size = sorted(range(len(cells)), key=cells.__getitem__)
         members = [frozenset(clique) for clique in tree.cliques]

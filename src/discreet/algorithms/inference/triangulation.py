@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import log2
+from math import inf, log2
 
 Neighbours = list[set[int]]
 Cost = Callable[[Neighbours, Sequence[float], int], float]
@@ -174,7 +174,7 @@ def total_cells(cliques: Iterable[Iterable[int]], weights: Sequence[float]) -> f
 
 
 def triangulate(
-    scopes: Sequence[Sequence[int]], sizes: Sequence[int], tries: int = 3
+    scopes: Sequence[Sequence[int]], sizes: Sequence[int], max_cells: float = inf, tries: int = 3
 ) -> tuple[list[frozenset[int]], list[tuple[int, int]]]:
     """The cheapest triangulation that the greedy rules find, as `clique_tree_of`; the same input gives the same one."""
     graph = interaction_graph(scopes, len(sizes))
@@ -186,8 +186,8 @@ def triangulate(
             cells = total_cells(cliques_of(graph, order), weights)
             if best is None or cells < best[0]:
                 best = cells, order
-        if best is not None and best[0] < 4096:
-            break  # nothing to gain: the whole tree fits in the first-level cache
+        if best is not None and (best[0] < 4096 or best[0] > 1000 * max_cells):
+            break  # nothing to gain: the tree fits in the first-level cache, or no luck would make it fit at all
     assert best is not None
     return clique_tree_of(graph, best[1])
 
