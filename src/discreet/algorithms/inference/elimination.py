@@ -18,6 +18,7 @@ from discreet.algorithms.inference.triangulation import (
 )
 from discreet.vocabulary.graph import DAG
 from discreet.vocabulary.table import Table, require_cells
+from discreet.vocabulary.wording import list_some
 
 Evidence = Mapping[str, int]
 Likelihoods = Mapping[str, Floats]
@@ -146,7 +147,7 @@ def _multiply(factors: Sequence[Table], axes: Sequence[str], max_cells: int) -> 
     for factor in factors:
         sizes.update(factor.sizes)
     union = (*axes, *(name for name in sizes if name not in axes))
-    require_cells(f"the table over {', '.join(union)}", (sizes[name] for name in union), max_cells)
+    require_cells(f"the table over {list_some(union)}", (sizes[name] for name in union), max_cells)
     total = np.zeros([sizes[name] for name in union])
     for factor in factors:
         total += factor.spread(union)

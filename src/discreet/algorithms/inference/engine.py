@@ -15,7 +15,8 @@ from discreet.algorithms.inference.maximisation import maximise
 from discreet.algorithms.inference.propagation import Beliefs, marginals, propagate, propagate_log
 from discreet.vocabulary.errors import ImpossibleEvidence
 from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.table import MAX_CELLS, Table
+from discreet.vocabulary.table import MAX_CELLS, Table, require_cells
+from discreet.vocabulary.wording import list_some
 
 if TYPE_CHECKING:
     from discreet.algorithms.inference.compiled import Compiled
@@ -160,6 +161,7 @@ class Engine:
         likelihoods: Mapping[str, Floats] | None = None,
     ) -> Table:
         """P(targets | evidence) as one table with its axes in the order asked for."""
+        require_cells(f"the joint of {list_some(targets)}", (self._sizes[t] for t in targets), self.max_cells)
         unobserved = [name for name in targets if name not in evidence]
         table = eliminate(self.dag, self.cpts, unobserved, evidence, likelihoods or {}, self.max_cells)
         if table is None:
