@@ -1,0 +1,191 @@
+"""Theorems 4.1 and 4.2 of [000] beside the errors that they are about: one holds, the other does not."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.algorithms.inference import Engine
+from discreet.judgement.theory import (
+    Bounds,
+    bound_above,
+    bound_below,
+    bound_by_ancestors,
+    bound_query,
+    choose_order,
+    count_degree,
+    find_width,
+    trace_elimination,
+)
+from discreet.models import examples
+from discreet.vocabulary.errors import QueryError
+from discreet.vocabulary.graph import DAG
+from discreet.vocabulary.table import Table
+
+FIGURE_1 = DAG.build({"A": [], "B": [], "C": ["A", "B"], "D": ["C"], "E": ["C"], "F": ["D", "E"]})
+
+
+def randomise(dag: DAG, rng: np.random.Generator, levels: int = 4) -> list[Table]:
+    """Random tables over random domains."""
+    sizes = {name: int(rng.integers(2, levels)) for name in dag.nodes}
+    return [
+        Table(family, rng.gamma(0.5, size=[sizes[name] for name in family]) + 1e-9).normalise(family[-1])
+        for family in dag.families()
+    ]
+
+
+def disturb(cpts: Sequence[Table], rng: np.random.Generator, noise: float) -> list[Table]:
+    """The tables as noise of this size would leave them: clamped and renormalised."""
+    return [
+        Table(cpt.axes, np.maximum(cpt.values + rng.laplace(0, noise, cpt.values.shape), 0.0)).normalise(
+            cpt.axes[-1]
+        )
+        for cpt in cpts
+    ]
+
+
+def enumerate_marginal(cpts: Sequence[Table], targets: Sequence[str]) -> Table:
+    joint = cpts[0]
+    for cpt in cpts[1:]:
+        joint = joint.multiply(cpt)
+    return joint.project(targets)
+
+
+def random_graph(rng: np.random.Generator, nodes: int) -> DAG:
+    names = [f"x{i}" for i in range(nodes)]
+    return DAG.build(
+        {
+            name: list(rng.choice(names[:i], size=rng.integers(0, min(i, 3) + 1), replace=False)) if i else []
+            for i, name in enumerate(names)
+        }
+    )
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.integers(3, 7), st.floats(1e-4, 0.5), st.booleans())
+def test_every_step_stays_below_the_upper_bound(seed: int, nodes: int, noise: float, shuffled: bool) -> None:
+    """[000, Thm. 4.2] in any order, with the width of that order; half of the printed bound is enough."""
+    rng = np.random.default_rng(seed)
+    dag = random_graph(rng, nodes)
+    true = randomise(dag, rng)
+    noisy = disturb(true, rng, noise)
+    targets = [str(name) for name in rng.choice(dag.nodes, size=rng.integers(1, 3), replace=False)]
+    order = list(choose_order(dag, targets))
+    if shuffled:
+        rng.shuffle(order)
+    steps = trace_elimination(dag, true, noisy, targets, order)
+    for step in steps:
+        if step.covered:
+            assert step.error <= step.bounds.upper / 2 + 1e-12
+    whole = np.abs(enumerate_marginal(true, targets).values - enumerate_marginal(noisy, targets).values).sum()
+    assert whole <= bound_by_ancestors(dag, true, noisy, targets) + 1e-12
+
+
+def test_the_steps_compute_the_query() -> None:
+    """Eliminating down to one target leaves the error of its marginal."""
+    rng = np.random.default_rng(2)
+    true = randomise(FIGURE_1, rng)
+    noisy = disturb(true, rng, 0.05)
+    for order in itertools.permutations("ABCDE"):
+        last = trace_elimination(FIGURE_1, true, noisy, ["F"], order)[-1]
+        exact = enumerate_marginal(true, ["F"]).values - enumerate_marginal(noisy, ["F"]).values
+        assert last.error == pytest.approx(np.abs(exact).sum(), rel=1e-9)
+
+
+def test_the_numbers_of_the_example_of_the_paper() -> None:
+    """[000, Sec. 4]: "for the DGM in Fig. 1, the maximum error is bounded by 2·η·d²·δ"."""
+    assert count_degree(FIGURE_1) == 5  # C: two parents, two children, plus 1
+    assert find_width(FIGURE_1, ["F"]) == 2
+    assert find_width(FIGURE_1, ["F"], "CABDE") == 4  # a worse order leaves A, B, D and E at once
+    assert bound_above(5, 2, 2, 0.01) == pytest.approx(2 * 5 * 4 * 0.01)
+    assert bound_below(5, 0.01, 0.1) == pytest.approx(2 * 0.01 * 0.1**3)
+    assert bound_below(1, 0.5, 0.5) == 0.0
+
+
+def test_the_lower_bound_does_not_hold() -> None:
+    """[000, Thm. 4.1] Every parameter of X → Y is off by 0.1, and P(Y) is exact: the errors cancel.
+
+    This is the case of the proof, where φ_1 is a distribution of X alone; "dropping ±" is where it goes wrong.
+    """
+    dag = DAG.build({"X": [], "Y": ["X"]})
+    true = [Table(("X",), np.array([0.5, 0.5])), Table(("X", "Y"), np.array([[0.6, 0.4], [0.4, 0.6]]))]
+    noisy = [Table(("X",), np.array([0.6, 0.4])), Table(("X", "Y"), np.array([[0.5, 0.5], [0.5, 0.5]]))]
+    (step,) = trace_elimination(dag, true, noisy, ["Y"])
+    assert step.covered
+    assert step.bounds.lower == pytest.approx(0.1)
+    assert step.error == pytest.approx(0.0, abs=1e-12)
+    assert bound_query(dag, true, noisy, ["Y"]).lower == pytest.approx(0.1)
+
+
+def test_the_lower_bound_fails_on_ordinary_noise_too() -> None:
+    """[000, Thm. 4.1] On X → Y with random tables and noise, the error is often below the bound."""
+    rng = np.random.default_rng(41)
+    dag = DAG.build({"X": [], "Y": ["X"]})
+    below = 0
+    for _ in range(400):
+        true = randomise(dag, rng, levels=3)
+        (step,) = trace_elimination(dag, true, disturb(true, rng, 0.05), ["Y"])
+        below += step.error < step.bounds.lower
+    assert below > 20
+
+
+def test_parameter_errors_do_not_bound_a_whole_query() -> None:
+    """[000, Table 2] A chain of 60 copies, each wrong with probability 0.01, leaves the bound of a step behind."""
+    names = [f"x{i}" for i in range(60)]
+    dag = DAG.build({name: names[max(i - 1, 0) : i] for i, name in enumerate(names)})
+    true = [
+        Table(family, np.eye(2)) if len(family) == 2 else Table(family, np.array([1.0, 0.0]))
+        for family in dag.families()
+    ]
+    flipped = np.array([[0.99, 0.01], [0.0, 1.0]])
+    noisy = [Table(cpt.axes, flipped if len(cpt.axes) == 2 else cpt.values) for cpt in true]
+    error = 2 * (1 - 0.99**59)
+    assert trace_elimination(dag, true, noisy, names[-1:])[-1].error == pytest.approx(error)
+    assert error > 3 * bound_query(dag, true, noisy, names[-1:]).upper
+    assert error <= bound_by_ancestors(dag, true, noisy, names[-1:]) == pytest.approx(2 * 59 * 0.01)
+
+
+@pytest.mark.parametrize(("name", "degree", "levels"), [("asia", 5, 2), ("sachs", 8, 3)])
+def test_the_structure_of_the_networks(name: str, degree: int, levels: int) -> None:
+    network = examples.load(name)
+    bounds = bound_query(network.dag, network.cpts, network.cpts, [network.nodes[-1]])
+    assert (bounds.degree, bounds.levels) == (degree, levels)
+    assert bounds.lower == bounds.upper == 0.0  # no error, no bounds
+
+
+def test_scale_normalised_errors() -> None:
+    """[000, Sec. 5.2]: 0 at the lower bound, 1 at the upper."""
+    bounds = Bounds(0.1, 0.5, 3, 1, 2)
+    assert [bounds.normalise(error) for error in (0.1, 0.3, 0.5)] == pytest.approx([0.0, 0.5, 1.0])
+
+
+def test_alarm_is_traced_in_a_moment() -> None:
+    """A real network with the tables of a noisy release: the last step is the engine's answer."""
+    alarm = examples.alarm()
+    noisy = disturb(alarm.cpts, np.random.default_rng(3), 0.01)
+    steps = trace_elimination(alarm.dag, alarm.cpts, noisy, ["BP"])
+    engines = Engine(alarm.dag, alarm.cpts), Engine(alarm.dag, noisy)
+    exact, estimate = (engine.marginal("BP", {}) for engine in engines)
+    assert steps[-1].error == pytest.approx(np.abs(exact - estimate).sum(), rel=1e-6)
+    assert all(
+        math.isfinite(step.bounds.upper) and step.error <= step.bounds.upper for step in steps if step.covered
+    )
+
+
+def test_queries_and_orders_that_make_no_sense_are_refused() -> None:
+    true = randomise(FIGURE_1, np.random.default_rng(1))
+    for targets, order in (
+        ([], None),
+        (["F", "F"], None),
+        (["F"], "ABCD"),
+        (["C"], "ABD"),
+        (["F"], "ABCDEF"),
+    ):
+        with pytest.raises(QueryError):
+            trace_elimination(FIGURE_1, true, true, targets, order)

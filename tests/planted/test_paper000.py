@@ -1,0 +1,76 @@
+"""Broken versions of the papers' learners: the audit and the ledger must catch each of them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet.judgement.auditing import Draw, empirical_epsilon
+from discreet.learning.independent import compute_parameters
+from discreet.privacy.airlock import Airlock
+from discreet.privacy.budget import PureDP
+from discreet.privacy.subsample import Subsampling
+from discreet.vocabulary.graph import DAG
+from discreet.vocabulary.schema import Schema
+
+PAIR = Schema.of({"a": ["no", "yes"], "b": ["low", "high"]})
+ARROW = DAG.build({"a": [], "b": ["a"]})
+TABLES = [members for family in ARROW.families() for members in (family, family[:-1])]
+WITH = {"a": ["no", "yes"], "b": ["low", "high"]}
+WITHOUT = {"a": ["no"], "b": ["low"]}
+CLAIM = PureDP(1)
+
+HONEST = CLAIM
+HALVES_FORGOTTEN = CLAIM * 2
+"""Lap(1/E[i]) where Lap(2/E[i]) is due: each of a node's two tables gets the whole share of the node."""
+SPLIT_FORGOTTEN = CLAIM * len(TABLES)
+"""Every table gets the noise of the whole budget."""
+SAMPLE_FORGOTTEN = Subsampling(Fraction(1, 100), "add-remove").afford(CLAIM)  # type: ignore[arg-type]
+"""The noise that a secret sample of a hundredth affords, put on all rows."""
+
+
+def release(rows: dict[str, list[str]], price: PureDP) -> Draw:
+    """The tables of Procedure 1, for what they really cost; so many independent runs in one request."""
+    airlock = Airlock.open(rows, PAIR, budget=PureDP(10**6))
+
+    def draw(trials: int) -> np.ndarray:
+        found = airlock.measure(TABLES * trials, spend=price * trials)
+        return np.concatenate([measured.noisy.values.ravel() for measured in found]).reshape(trials, -1)
+
+    return draw
+
+
+def is_caught(price: PureDP, trials: int) -> bool:
+    """Whether so many runs on either side prove that more than the claim was lost."""
+    evidence = empirical_epsilon(
+        release(WITH, price), release(WITHOUT, price), trials=trials, confidence=0.999
+    )
+    return evidence.contradicts(float(CLAIM.epsilon))
+
+
+@pytest.mark.parametrize(
+    ("price", "trials"),
+    [
+        (SPLIT_FORGOTTEN, 500),
+        (SAMPLE_FORGOTTEN, 400),
+        pytest.param(HALVES_FORGOTTEN, 6000, marks=pytest.mark.slow),
+    ],
+)
+def test_the_audit_catches_what_was_forgotten(price: PureDP, trials: int) -> None:
+    assert is_caught(price, trials)
+
+
+def test_the_audit_does_not_accuse_the_honest_split() -> None:
+    assert not is_caught(HONEST, 300)
+
+
+def test_the_ledger_does_not_believe_a_learner() -> None:
+    """Tables measured one by one at the whole spend cost four times as much, whatever the learner calls it."""
+    airlock = Airlock.open(WITH, PAIR, budget=PureDP(10))
+    compute_parameters(airlock, ARROW, spend=CLAIM)
+    assert airlock.remaining == PureDP(9)
+    for members in TABLES:
+        airlock.measure([members], spend=CLAIM)
+    assert airlock.remaining == PureDP(9) - SPLIT_FORGOTTEN
