@@ -16,7 +16,7 @@ import pytest
 import discreet as dc
 from discreet.privacy.airlock import Airlock
 from discreet.privacy.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit
-from discreet.privacy.ledger import open_ledger
+from discreet.privacy.ledger import Anchor, open_ledger
 from discreet.privacy.scores import IndependenceDistance, ModelError, MutualInformation
 from discreet.privacy.subsample import Subsampling
 from discreet.privacy.sums import BoundedColumn
@@ -315,3 +315,20 @@ def test_a_number_column_with_a_hole_is_refused_at_the_door(bad: object) -> None
     rows = {"smoke": DATA["smoke"], "income": [*INCOME[:-1].tolist(), bad]}
     with pytest.raises(DiscreetError, match=r"'income'.*needs a number"):
         Airlock.open(rows, NETWORK.schema.select(["smoke"]), budget="1", numbers=["income"])
+
+
+def test_the_statement_can_be_held_against_the_ledger(tmp_path: Path) -> None:
+    with open_ledger(tmp_path / "ledger", create=True) as ledger:
+        airlock = Airlock.open(DATA, NETWORK.schema, budget="2", ledger=ledger, account="clinic")
+        airlock.measure([()], spend="1/2")
+        said = airlock.statement()
+        assert said["spent"] == said["loss"] == {"epsilon": "1/2"}
+        assert said["budget"] == {"epsilon": "2"}
+        assert said["ledger"]["durable"] is True
+        airlock.measure([()], spend="1/2")  # the ledger goes on; the statement's head stays in its chain
+        head = Anchor(said["ledger"]["events"], said["ledger"]["head"])
+        assert ledger.verify(head).sound
+        assert not ledger.verify(Anchor(head.count, "0" * 64)).sound
+        airlock.reveal([()], reason="a look")
+        assert airlock.statement()["loss"] == {"epsilon": "infinite"}
+    assert open_simulation().statement()["ledger"]["durable"] is False

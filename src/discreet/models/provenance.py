@@ -22,3 +22,5 @@ class Provenance:
     """For each node, the mean L1 error of its conditional distributions that the plan expects from the noise."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """What else the learner decided, as plain JSON values: shares, order, options."""
+    statement: Mapping[str, Any] = field(default_factory=dict)
+    """The privacy statement: `Airlock.statement` as it was when the last answer had been paid for."""

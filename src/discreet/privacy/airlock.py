@@ -17,12 +17,15 @@ from typing import Any, NoReturn, Self
 
 from discreet.privacy.budget import ApproxDP, Budget, Finite, PureDP, Unit, read_budget
 from discreet.privacy.counts import Counter, open_counter
+from discreet.privacy.draws import PrivateDraw
 from discreet.privacy.ledger import Account, Anchor, Ledger, open_ledger
+from discreet.privacy.linear import ProductStatistics, calibrate_linear
 from discreet.privacy.mechanism import AdditiveNoise, Noise, Selection, calibrate_choice, calibrate_counts
 from discreet.privacy.noise import add_noise, choose
 from discreet.privacy.scores import Score
 from discreet.privacy.subsample import Subsampling
 from discreet.privacy.sums import BoundedColumn, calibrate_sums
+from discreet.vocabulary.coefficients import Coefficients
 from discreet.vocabulary.errors import AirlockError, BudgetError
 from discreet.vocabulary.exact import Number
 from discreet.vocabulary.law import Exact
@@ -124,6 +127,23 @@ class Airlock:
                 "the number of rows is private under add-remove; measure the empty set () instead"
             )
         return self._open().rows
+
+    def statement(self) -> dict[str, Any]:
+        """What a release says about privacy: the promise, what was spent of it, and where that is written down."""
+        account, head = self.account, self.anchor()
+        return {
+            "account": account.name,
+            "unit": account.unit.value,
+            "budget": account.budget.to_json(),
+            "spent": account.spent.to_json(),
+            "loss": account.loss.to_json(),
+            "ledger": {
+                "id": self._ledger.id,
+                "durable": self._ledger.durable,
+                "events": head.count,
+                "head": head.hash,
+            },
+        }
 
     def anchor(self) -> Anchor:
         """The head of the ledger, to be written into every release."""
@@ -238,6 +258,45 @@ class Airlock:
         return [
             SumMeasurement.from_json(document) for document in self._spend(cost, description, draw, request)
         ]
+
+    def measure_linear(
+        self,
+        statistics: ProductStatistics,
+        *,
+        spend: Spend,
+        sensitivity: int | None = None,
+        request: str | None = None,
+    ) -> Coefficients:
+        """Noisy integer linear statistics of the counts, with one discrete Laplace noise calibrated to all together."""
+        counter, cost = self._open(), self.read_spend(spend)
+        counter.check(statistics.sets)
+        statistics.require_sizes(self._schema.sizes)
+        mechanism = calibrate_linear(statistics, cost, unit=self.unit, sensitivity=sensitivity)
+
+        def draw() -> list[Any]:
+            blocks = statistics.evaluate(counter.count(statistics.maximal))
+            noisy = tuple(Table(block.axes, add_noise(block.values, mechanism)) for block in blocks)
+            charged = json.dumps(cost.to_json())
+            return [Coefficients(noisy, mechanism.law, self.unit.value, charged).to_json()]
+
+        description = {
+            "verb": "measure linear",
+            "sets": [list(members) for members in statistics.sets],
+            "matrices": statistics.digest(),
+            "sensitivity": mechanism.l1,
+            **_describe([mechanism]),
+        }
+        (document,) = self._spend(cost, description, draw, request)
+        return Coefficients.from_json(document)
+
+    def draw(self, specification: PrivateDraw, *, request: str | None = None) -> list[Any]:
+        """One private draw at the cost that its specification states, as plain values."""
+        counter, cost = self._open(), self.read_spend(specification.cost)
+        if specification.unit is not self.unit:
+            raise AirlockError(f"the draw is for {specification.unit}, the account protects {self.unit}")
+        specification.check(counter)
+        description = {"verb": "draw", **specification.describe()}
+        return self._spend(cost, description, lambda: specification.draw(counter), request)
 
     def select(
         self,
