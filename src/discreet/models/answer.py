@@ -27,9 +27,12 @@ class Answer(Mapping[Any, float]):
     given: str
 
     def __getitem__(self, level: Any) -> float:
-        asked = (level,) if len(self.levels) == 1 and not isinstance(level, tuple) else tuple(level)
+        asked = level if isinstance(level, tuple) else (level,)
         if len(asked) != len(self.levels):
-            raise QueryError(f"{show(level)} names {len(asked)} levels; the answer is over {self.table.axes}")
+            raise QueryError(
+                f"{show(level)} names {len(asked)} of {len(self.levels)} levels; "
+                f"the answer is over {list_some(self.table.axes)}"
+            )
         codes = []
         for name, wanted, allowed in zip(self.table.axes, asked, self.levels, strict=True):
             if wanted not in allowed:
@@ -38,6 +41,20 @@ class Answer(Mapping[Any, float]):
                 )
             codes.append(allowed.index(wanted))
         return float(self.table.values[tuple(codes)])
+
+    def __contains__(self, level: object) -> bool:
+        try:
+            self[level]
+        except QueryError:
+            return False
+        return True
+
+    def get(self, level: Any, default: Any = None) -> Any:
+        """The probability of a level, or `default` if there is no such level."""
+        try:
+            return self[level]
+        except QueryError:
+            return default
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.levels[0]) if len(self.levels) == 1 else product(*self.levels)
@@ -95,4 +112,6 @@ class Explanation:
     """log P(levels, evidence), which stays finite where the probabilities underflow."""
 
     def __getitem__(self, name: str) -> str:
+        if name not in self.levels:
+            raise QueryError(f"{show(name)} is not explained; explained are {list_some(self.levels)}")
         return self.levels[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,24 @@ def require_attribute(schema: Schema, name: str) -> Attribute:
     return schema[name]
 
 
+def require_targets(schema: Schema, target: object) -> tuple[str, ...]:
+    """The attributes that are asked for, one or several, each once."""
+    if not isinstance(target, Iterable):
+        raise QueryError(
+            f"target {show(target)} is a {type(target).__name__}; name an attribute or a list of them"
+        )
+    targets = (target,) if isinstance(target, str) else tuple(target)
+    for name in targets:
+        require_attribute(schema, name)
+    if not targets or len(set(targets)) != len(targets):
+        raise QueryError(f"targets are {list(targets)}; name at least one attribute, each once")
+    return targets
+
+
 def encode_evidence(schema: Schema, given: Given | None) -> dict[str, int]:
     """The code of each observed level; a number is put in its bin."""
     codes: dict[str, int] = {}
-    for name, level in (given or {}).items():
+    for name, level in _require_mapping("evidence", given, "their levels").items():
         attribute = require_attribute(schema, name)
         if isinstance(level, str) and level in attribute:
             codes[name] = attribute.code(level)
@@ -44,7 +58,7 @@ def encode_evidence(schema: Schema, given: Given | None) -> dict[str, int]:
 def encode_likelihood(schema: Schema, likelihood: Likelihood | None) -> dict[str, npt.NDArray[np.float64]]:
     """Soft evidence as one non-negative weight for each level; levels that a mapping leaves out weigh 0."""
     weights: dict[str, npt.NDArray[np.float64]] = {}
-    for name, values in (likelihood or {}).items():
+    for name, values in _require_mapping("likelihood", likelihood, "weights of their levels").items():
         attribute = require_attribute(schema, name)
         if isinstance(values, Mapping):
             unknown = [level for level in values if level not in attribute]
@@ -53,9 +67,13 @@ def encode_likelihood(schema: Schema, likelihood: Likelihood | None) -> dict[str
                     f"likelihood of {show(name)}: {show(unknown[0])} is not a level; "
                     f"allowed are {list_some(attribute.levels)}"
                 )
-            vector = np.array([values.get(level, 0.0) for level in attribute.levels], dtype=np.float64)
-        else:
+            values = [values.get(level, 0.0) for level in attribute.levels]
+        try:
             vector = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise QueryError(
+                f"likelihood of {show(name)} is {show(values)}; it needs {attribute.size} numbers"
+            ) from None
         if vector.shape != (attribute.size,):
             raise QueryError(
                 f"likelihood of {show(name)} has shape {vector.shape}; it needs {attribute.size} weights"
@@ -85,6 +103,12 @@ def encode_evidence_rows(schema: Schema, rows: Any) -> npt.NDArray[np.int64]:
         column = codes[attribute.name].astype(np.int64)
         found[:, schema.names.index(attribute.name)] = np.where(column < attribute.size, column, -1)
     return found
+
+
+def _require_mapping(what: str, given: Mapping[str, Any] | None, to: str) -> Mapping[str, Any]:
+    if given is not None and not isinstance(given, Mapping):
+        raise QueryError(f"{what} is {show(given)}, a {type(given).__name__}; map attributes to {to}")
+    return given or {}
 
 
 def _allow_missing(attribute: Attribute) -> Attribute:

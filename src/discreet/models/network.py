@@ -20,11 +20,11 @@ from discreet.models.evidence import (
     encode_evidence,
     encode_evidence_rows,
     encode_likelihood,
-    require_attribute,
+    require_targets,
 )
 from discreet.models.provenance import Provenance
 from discreet.models.rows import Rows
-from discreet.vocabulary.errors import ImpossibleEvidence, NetworkError, QueryError
+from discreet.vocabulary.errors import ImpossibleEvidence, NetworkError
 from discreet.vocabulary.graph import DAG
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
@@ -103,10 +103,8 @@ class Network:
         self, target: str | Sequence[str], given: Given | None = None, *, likelihood: Likelihood | None = None
     ) -> Answer:
         """P(target | given), for one attribute or jointly for several; `likelihood` is soft evidence."""
-        targets = (target,) if isinstance(target, str) else tuple(target)
-        if not targets or len(set(targets)) != len(targets):
-            raise QueryError(f"targets are {list(targets)}; name at least one attribute, each once")
-        levels = tuple(require_attribute(self.schema, name).levels for name in targets)
+        targets = require_targets(self.schema, target)
+        levels = tuple(self.schema[name].levels for name in targets)
         codes, weights = encode_evidence(self.schema, given), encode_likelihood(self.schema, likelihood)
         try:
             if len(targets) == 1:
@@ -138,33 +136,39 @@ class Network:
             self._refuse(given, likelihood)
         if any(codes.get(name, code) != code for name, code in happens.items()):
             return 0.0
-        return float(np.exp(self.engine.log_probability({**codes, **happens}, weights) - known))
+        return min(1.0, float(np.exp(self.engine.log_probability({**codes, **happens}, weights) - known)))
 
     def most_probable(
         self,
         given: Given | None = None,
         *,
-        targets: Sequence[str] | None = None,
+        targets: str | Sequence[str] | None = None,
         likelihood: Likelihood | None = None,
     ) -> Explanation:
         """The most probable levels of all unobserved attributes, or of the targets with the rest summed out."""
-        for name in targets or ():
-            require_attribute(self.schema, name)
+        wanted = None if targets is None else require_targets(self.schema, targets)
         codes, weights = encode_evidence(self.schema, given), encode_likelihood(self.schema, likelihood)
         try:
-            found, log_joint = self.engine.most_probable(codes, weights, targets)
+            found, log_joint = self.engine.most_probable(codes, weights, wanted)
             known = self.engine.log_probability(codes, weights)
         except ImpossibleEvidence:
             self._refuse(given, likelihood)
         levels = {name: self.schema[name].levels[code] for name, code in found.items()}
-        return Explanation(levels, float(np.exp(log_joint - known)), log_joint)
+        return Explanation(levels, min(1.0, float(np.exp(log_joint - known))), log_joint)
 
     def posteriors_of_rows(self, rows: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """`posteriors` for every row of a table; columns that it lacks, and missing values in it, are unobserved.
 
         Returns one line for each row with all attributes' probabilities side by side in node order, and log P(row).
         """
-        return self.engine.posteriors_of_rows(encode_evidence_rows(self.schema, rows))
+        codes = encode_evidence_rows(self.schema, rows)
+        try:
+            return self.engine.posteriors_of_rows(codes)
+        except ImpossibleEvidence as error:
+            row = error.row or 1
+            observed = zip(self.schema, codes[row - 1], strict=True)
+            given = {found.name: found.levels[code] for found, code in observed if code >= 0}
+            self._refuse(given, None, f"row {row}: ")
 
     def log_likelihood(self, rows: Any) -> npt.NDArray[np.float64]:
         """log P(row) of every complete row of a table (a mapping, frame or Arrow table of labels or numbers)."""
@@ -214,9 +218,9 @@ class Network:
         observed = [f"{name}={level}" for name, level in (given or {}).items()]
         return ", ".join(observed + [f"{name} in part" for name in likelihood or ()])
 
-    def _refuse(self, given: Given | None, likelihood: Likelihood | None) -> NoReturn:
+    def _refuse(self, given: Given | None, likelihood: Likelihood | None, where: str = "") -> NoReturn:
         raise ImpossibleEvidence(
-            f"the evidence ({self._describe(given, likelihood)}) has probability zero in this network"
+            f"{where}the evidence ({self._describe(given, likelihood)}) has probability zero in this network"
         ) from None
 
 

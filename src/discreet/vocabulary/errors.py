@@ -30,7 +30,9 @@ class QueryError(DiscreetError):
 
 
 class ImpossibleEvidence(QueryError):
-    """Evidence that has probability zero in the network."""
+    """Evidence that has probability zero in the network; `row` is which one of a batch, counted from 1."""
+
+    row: int | None = None
 
 
 class TooLarge(DiscreetError):

@@ -13,7 +13,7 @@ from discreet.algorithms.inference.junction import JunctionTree
 from discreet.algorithms.inference.layout import Floats, Ints
 from discreet.algorithms.inference.maximisation import maximise
 from discreet.algorithms.inference.propagation import Beliefs, marginals, propagate, propagate_log
-from discreet.vocabulary.errors import ImpossibleEvidence
+from discreet.vocabulary.errors import ImpossibleEvidence, QueryError
 from discreet.vocabulary.graph import DAG
 from discreet.vocabulary.table import MAX_CELLS, Table, require_cells
 from discreet.vocabulary.wording import list_some
@@ -123,6 +123,12 @@ class Engine:
         Returns one line for each row, the levels of all attributes side by side in node order, and log P(row).
         """
         rows = len(evidence)
+        sizes = [self._sizes[name] for name in self.dag.nodes]
+        if evidence.shape != (rows, len(sizes)) or ((evidence < -1) | (evidence >= sizes)).any():
+            raise QueryError(
+                f"evidence of shape {evidence.shape} must be rows of {len(sizes)} codes, "
+                "each -1 or below the number of levels"
+            )
         order = [self._index[name] for name in self.dag.nodes]
         observed = np.full((rows, 2 * len(self.dag)), -1, dtype=np.int64)
         observed[:, order] = evidence
@@ -138,7 +144,9 @@ class Engine:
             try:
                 found = self._posteriors(codes, {}, "numpy")
             except ImpossibleEvidence as error:
-                raise ImpossibleEvidence(f"row {r + 1}: {error}") from None
+                refusal = ImpossibleEvidence(f"row {r + 1}: {error}")
+                refusal.row = int(r) + 1
+                raise refusal from None
             out[r], log_evidence[r] = found._flat, found.log_evidence
         columns = np.concatenate(
             [np.arange(self._at[name].start, self._at[name].stop) for name in self.dag.nodes]
@@ -162,6 +170,7 @@ class Engine:
     ) -> Table:
         """P(targets | evidence) as one table with its axes in the order asked for."""
         require_cells(f"the joint of {list_some(targets)}", (self._sizes[t] for t in targets), self.max_cells)
+        self._number(evidence, likelihoods or {})
         unobserved = [name for name in targets if name not in evidence]
         table = eliminate(self.dag, self.cpts, unobserved, evidence, likelihoods or {}, self.max_cells)
         if table is None:
@@ -182,9 +191,10 @@ class Engine:
         """The most probable levels of the targets (of all attributes if None), and the log of P(levels, evidence)."""
         free = [name for name in self.dag.nodes if name not in evidence]
         wanted = free if targets is None else [name for name in targets if name not in evidence]
+        numbered = self._number(evidence, likelihoods or {})
         found: tuple[dict[str, int], float] | None
         if set(wanted) == set(free):
-            best = maximise(self.junction, *self._number(evidence, likelihoods or {}))
+            best = maximise(self.junction, *numbered)
             found = best and ({name: best[0][self._index[name]] for name in wanted}, best[1])
         else:
             found = maximise_subset(self.dag, self.cpts, wanted, evidence, likelihoods or {}, self.max_cells)
@@ -245,6 +255,14 @@ class Engine:
     def _number(
         self, evidence: Mapping[str, int], likelihoods: Mapping[str, Floats]
     ) -> tuple[dict[int, int], dict[int, Floats]]:
+        for name, code in evidence.items():
+            if not 0 <= code < self._sizes[name]:
+                raise QueryError(f"code {code} of {name!r}; allowed are 0 to {self._sizes[name] - 1}")
+        for name, values in likelihoods.items():
+            if len(values) != self._sizes[name]:
+                raise QueryError(
+                    f"likelihood of {name!r} has {len(values)} weights; it needs {self._sizes[name]}"
+                )
         return (
             {self._index[name]: code for name, code in evidence.items()},
             {self._index[name]: np.asarray(values, dtype=np.float64) for name, values in likelihoods.items()},
@@ -256,6 +274,7 @@ class Engine:
             observed[self._index[name]] = code
         if not likelihoods:
             return observed, NO_WEIGHTS
+        self._number({}, likelihoods)
         at = 0
         for name, values in likelihoods.items():
             observed[len(self.dag) + self._index[name]] = at

@@ -243,6 +243,8 @@ def propagate(program, data, evidence, likelihoods, wanted, out):  # type: ignor
     touched = flags[:cliques]  # evidence lies in the clique or below it
     changed = flags[cliques:]  # the clique was visited on the way down
     for v in range(count):
+        if evidence[v] >= level_start[v + 1] - level_start[v]:
+            return np.nan  # no such level: let the numpy path refuse it
         if evidence[v] >= 0 or evidence[count + v] >= 0:
             i = top[v]
             while i >= 0 and not touched[i]:
