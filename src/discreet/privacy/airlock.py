@@ -23,6 +23,7 @@ from discreet.privacy.linear import ProductStatistics, calibrate_linear
 from discreet.privacy.mechanism import AdditiveNoise, Noise, Selection, calibrate_choice, calibrate_counts
 from discreet.privacy.noise import add_noise, choose
 from discreet.privacy.scores import Score
+from discreet.privacy.scoring import Scorer
 from discreet.privacy.subsample import Subsampling
 from discreet.privacy.sums import BoundedColumn, calibrate_sums
 from discreet.vocabulary.coefficients import Coefficients
@@ -40,13 +41,14 @@ Spend = Finite | Number
 class Airlock:
     """Rows that answer only through noise that was paid for; `open` makes one, `close` lets go of the rows."""
 
-    __slots__ = ("_account", "_counter", "_fingerprint", "_ledger", "_process", "_schema")
+    __slots__ = ("_account", "_counter", "_fingerprint", "_ledger", "_process", "_schema", "_scorer")
 
     def __init__(self, counter: Counter, schema: Schema, ledger: Ledger, account: Account) -> None:
         self._counter: Counter | None = counter
         self._schema = schema
         self._ledger = ledger
         self._account = account
+        self._scorer = Scorer()
         self._process = os.getpid()
         self._fingerprint = hashlib.sha256(json.dumps(schema.to_json(), sort_keys=True).encode()).hexdigest()
 
@@ -310,8 +312,9 @@ class Airlock:
         """The index of one candidate, chosen by a score of its table of counts (parents first, the child last)."""
         counter, cost = self._open(), self.read_spend(spend)
         asked = [tuple(members) for members in candidates]
-        counter.check(asked)
-        shapes = [tuple(self._schema[name].size for name in members) for members in asked]
+        sizes = self._schema.sizes
+        self._scorer.check(counter, asked, score, sizes)
+        shapes = [tuple(sizes[name] for name in members) for members in asked]
         public_rows = counter.rows if self.unit is Unit.REPLACE_ONE else None
         mechanism = calibrate_choice(
             score.name,
@@ -322,7 +325,7 @@ class Airlock:
         )
 
         def draw() -> list[Any]:
-            return [choose(score.evaluate(counter.count(asked)), mechanism)]
+            return [choose(self._scorer.evaluate(counter, asked, score, sizes), mechanism)]
 
         description = {
             "verb": "select",
