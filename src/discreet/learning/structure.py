@@ -1,0 +1,269 @@
+"""Learn the graph, too: PrivBayes' greedy search, one private choice for each attribute [004, Alg. 2]."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from discreet.learning.structure_candidates import (
+    MOST_CANDIDATES,
+    Bounds,
+    Edge,
+    Knowledge,
+    choose_degree,
+    choose_room,
+    limit_degree,
+    list_candidates,
+)
+from discreet.vocabulary.errors import BudgetError, MechanismError, TooLarge
+from discreet.vocabulary.exact import Number, read_positive
+from discreet.vocabulary.graph import DAG
+from discreet.vocabulary.law import DiscreteGaussian
+from discreet.vocabulary.measurement import Measurement
+
+if TYPE_CHECKING:
+    from discreet.privacy.airlock import Airlock, Spend
+    from discreet.privacy.budget import Finite
+    from discreet.privacy.mechanism import Selection
+    from discreet.privacy.scores import Score
+
+ScoreName = Literal["R", "I", "F"]
+Progress = Callable[[int, int, str], None]
+"""Called with the steps done, the steps in all, and what was decided last."""
+
+COUNT_SHARE = "1/20"
+"""What a private number of rows costs of a search's budget: it only has to be right within a few percent."""
+MOST_DEGREE = 8
+"""The largest degree that is ever chosen unasked: the number of families grows with its power."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """One choice of the search: a family, and among how many it was chosen; 1 where nothing was asked of the rows."""
+
+    child: str
+    parents: tuple[str, ...]
+    candidates: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Structure:
+    """A graph that was found privately, how, and what it cost; all of it is public."""
+
+    dag: DAG
+    order: tuple[str, ...]
+    picks: tuple[Pick, ...]
+    bounds: Bounds
+    cost: Finite
+    rows: float | None = None
+    """The number of rows that the bounds rest on, public or noisy."""
+    measurements: tuple[Measurement, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def explain(self) -> str:
+        """The search in words, a line for each choice."""
+        limit = "" if self.bounds.cells is None else f" and {self.bounds.cells:,} cells"
+        lines = [
+            f"{len(self.order)} attributes, at most {self.bounds.degree} parents{limit} each, for {self.cost}"
+        ]
+        for pick in self.picks:
+            why = "without a choice" if pick.candidates == 1 else f"chosen from {pick.candidates:,}"
+            lines.append(f"{', '.join(pick.parents) or '—'} → {pick.child}  ({why})")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """What a release keeps of the search, as plain JSON values."""
+        return {
+            "order": list(self.order),
+            "degree": self.bounds.degree,
+            "cells": self.bounds.cells,
+            "candidates": [pick.candidates for pick in self.picks],
+            "cost": self.cost.to_json(),
+            **self.details,
+        }
+
+
+def greedy(
+    airlock: Airlock,
+    *,
+    spend: Spend,
+    tables: Spend | None = None,
+    score: ScoreName = "R",
+    k: int | None = None,
+    theta: Number = 4,
+    selection: Selection | str = "permute-and-flip",
+    required: Iterable[Edge] = (),
+    forbidden: Iterable[Edge] = (),
+    order: Sequence[str] | None = None,
+    start: DAG | None = None,
+    rng: np.random.Generator | int | None = None,
+    request: str | None = None,
+    progress: Progress | None = None,
+) -> Structure:
+    """Add attributes one by one, each with the parents that privately score best [004, Alg. 2].
+
+    `tables` is the budget that the tables will get (by default as much as the search). From it and n, θ-usefulness
+    sets the bounds if `k` is not given: a degree for binary data [004, Lemma 3], else cells ≤ n/(θ·noise) with maximal
+    parent sets. Under add-remove that n is a paid, noisy count. `order` fixes who comes next, `start` what is placed
+    already. The first attribute is drawn without looking at rows, by `rng`, the request id, or the operating system.
+    An attribute that no parents fit is left without, and what its choice would have cost stays unspent: see `cost`.
+    """
+    schema, whole = airlock.schema, airlock.read_spend(spend)
+    usefulness = float(read_positive(theta, "θ", MechanismError))
+    knowledge = Knowledge.read(schema, required, forbidden, order, start)
+    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 0):
+        raise MechanismError(f"the degree k is a whole number of at least 0, not {k!r}")
+    judge = open_score(score, airlock)
+    placed, picks = _begin(knowledge, rng, request)
+    spent = whole - whole
+    rows: float | None = None
+    counted: tuple[Measurement, ...] = ()
+    left = len(schema) - len(placed)
+    if k is not None or not left:
+        bounds = Bounds(min(k or 0, len(schema) - 1), None)
+        if limit_degree(len(schema), bounds.degree) < bounds.degree and knowledge.order is None:
+            raise TooLarge(
+                f"k={bounds.degree} gives more than {MOST_CANDIDATES:,} families to choose from at once; "
+                f"at most k={limit_degree(len(schema), bounds.degree)} is possible with {len(schema)} attributes"
+            )
+    else:
+        rows, spent, counted = count_rows(airlock, whole * COUNT_SHARE, request and f"{request}/rows")
+        bounds = find_bounds(
+            airlock, rows, whole if tables is None else airlock.read_spend(tables), usefulness
+        )
+    for step in range(left):
+        share = (whole - spent) / (left - step)
+        pick, cost = _extend(
+            airlock,
+            judge,
+            placed,
+            knowledge,
+            bounds,
+            share,
+            selection,
+            request and f"{request}/{len(placed)}",
+        )
+        spent = spent + cost
+        picks.append(pick)
+        placed.append(pick.child)
+        if progress is not None:
+            progress(step + 1, left, f"{', '.join(pick.parents) or '—'} → {pick.child}")
+    parents = {pick.child: pick.parents for pick in picks}
+    return Structure(
+        DAG.build({name: parents[name] for name in schema.names}),
+        tuple(placed),
+        tuple(picks),
+        bounds,
+        spent,
+        rows,
+        counted,
+        {"search": "greedy", "score": score, "theta": usefulness, "selection": str(selection)},
+    )
+
+
+def open_score(name: str, airlock: Airlock) -> Score:
+    """The score of this name; refused, before anything is paid, where it has no bounded sensitivity."""
+    from discreet.privacy.scores import IndependenceDistance, MaximumDistance, MutualInformation
+
+    kinds: dict[str, Callable[[], Score]] = {
+        "R": IndependenceDistance,
+        "I": MutualInformation,
+        "F": MaximumDistance,
+    }
+    if name not in kinds:
+        raise MechanismError(f"a score is R, I or F, not {name!r}")
+    if name == "F" and (wide := [found for found in airlock.schema if found.size != 2]):
+        raise MechanismError(
+            f"F is for attributes of 2 levels; {wide[0].name!r} has {wide[0].size}: use R, or the binary encoding"
+        )
+    if name == "I" and airlock.unit.value == "add-remove":
+        raise MechanismError("I has no bounded sensitivity under add-remove, where n is private; use R or F")
+    return kinds[name]()
+
+
+def count_rows(
+    airlock: Airlock, spend: Finite, request: str | None
+) -> tuple[float, Finite, tuple[Measurement, ...]]:
+    """The number of rows, what it cost, and the measurement: free where it is public, else paid and noisy."""
+    if airlock.unit.value == "replace-one":
+        return float(airlock.rows), spend - spend, ()
+    (found,) = airlock.measure([()], spend=spend, noise=noise_for(spend), request=request)
+    return max(1.0, found.noisy.total()), spend, (found,)
+
+
+def find_bounds(airlock: Airlock, rows: float, tables: Finite, theta: float) -> Bounds:
+    """The bounds that keep the tables θ-useful: mean count in a cell ≥ θ·mean absolute noise [004, Sec. 4.6]."""
+    sizes = airlock.schema.sizes
+    attributes = len(sizes)
+    if set(sizes.values()) == {2}:
+        most = min(attributes - 1, MOST_DEGREE)
+        noise = {k: expect_noise(airlock, tables / (attributes - k)) for k in range(1, most + 1)}
+        return Bounds(limit_degree(attributes, choose_degree(rows, noise, theta)), None)
+    degree = limit_degree(attributes, MOST_DEGREE)
+    return Bounds(degree, choose_room(rows, expect_noise(airlock, tables / attributes), theta))
+
+
+def expect_noise(airlock: Airlock, share: Finite) -> float:
+    """The mean absolute noise in a cell of a table that gets this share."""
+    from discreet.privacy.mechanism import Noise, calibrate_counts
+
+    (mechanism,) = calibrate_counts([()], share, unit=airlock.unit, noise=Noise(noise_for(share)))
+    law = mechanism.law
+    return math.sqrt(law.variance * (2 / math.pi if isinstance(law, DiscreteGaussian) else 0.5))
+
+
+def noise_for(spend: Finite) -> str:
+    """Gaussian where the budget is ρ, else Laplace."""
+    return "gaussian" if "rho" in spend.to_json() else "laplace"
+
+
+def _begin(
+    knowledge: Knowledge, rng: np.random.Generator | int | None, request: str | None
+) -> tuple[list[str], list[Pick]]:
+    """What is placed before the first choice: the given graph, or one attribute at random [004, Alg. 2, line 2]."""
+    if knowledge.start is not None and len(knowledge.start):
+        nodes = knowledge.start.order
+        if knowledge.order is not None:
+            nodes = knowledge.order[: len(nodes)]
+        return list(nodes), [Pick(name, knowledge.start.parents_of(name), 1) for name in nodes]
+    firsts = knowledge.firsts()
+    if rng is not None:
+        drawn = int(np.random.default_rng(rng).integers(len(firsts)))
+    elif request is not None:  # a retry must ask the same questions
+        drawn = int.from_bytes(hashlib.sha256(request.encode()).digest()) % len(firsts)
+    else:
+        drawn = secrets.randbelow(len(firsts))
+    return [firsts[drawn]], [Pick(firsts[drawn], (), 1)]
+
+
+def _extend(
+    airlock: Airlock,
+    judge: Score,
+    placed: Sequence[str],
+    knowledge: Knowledge,
+    bounds: Bounds,
+    share: Finite,
+    selection: Selection | str,
+    request: str | None,
+) -> tuple[Pick, Finite]:
+    """The next family and what its choice cost, which is nothing where there was no choice."""
+    sizes = airlock.schema.sizes
+    families = [] if bounds.degree == 0 else list_candidates(placed, knowledge, sizes, bounds)
+    choices = [family for family in families if len(family) > 1]
+    free = share - share
+    if not choices:
+        child = knowledge.nexts(placed)[0]
+        return Pick(child, knowledge.needs(child), 1), free
+    if len(choices) == 1 and len(families) == 1:
+        return Pick(choices[0][-1], choices[0][:-1], 1), free
+    if share.is_zero:
+        raise BudgetError("nothing is left to choose with; give the search a larger budget")
+    index = airlock.select(choices, judge, spend=share, selection=selection, request=request)
+    family = choices[index]
+    return Pick(family[-1], family[:-1], len(choices)), share
