@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.doors import cli_budget
+from discreet.doors import cli_audit, cli_budget
 from discreet.vocabulary.errors import DiscreetError
 
 FINE, PROBLEMS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -23,6 +23,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(cli_budget.app, name="budget")
+app.command(
+    epilog="Example: discreet audit clinic.json --members clinic.parquet --reference public.parquet --html audit.html"
+)(cli_audit.audit)
 
 
 def _print_version(wanted: bool) -> None:

@@ -114,28 +114,33 @@ def _read_document(path: str | os.PathLike[str], name: str) -> Subject:
     from discreet.models.network_json import MAX_BYTES, load_strictly
     from discreet.vocabulary.files import read_text
 
+    text = read_text(path, MAX_BYTES)
     try:
-        document = load_strictly(read_text(path, MAX_BYTES))
+        document = load_strictly(text)
     except FormatError as error:
         raise FormatError(f"{name}: {error}") from None
     form = document.get("format") if isinstance(document, Mapping) else None
-    if form not in _READERS:
-        raise FormatError(f"{name}: its 'format' is {show(form)}; known are {list_some(_READERS)}")
-    try:
-        return _READERS[form](document, name)
-    except FormatError as error:
-        raise FormatError(f"{name}: {error}") from None
+    if not isinstance(form, str) or form not in _PARSERS:
+        raise FormatError(f"{name}: its 'format' is {show(form)}; known are {list_some(_PARSERS)}")
+    return _PARSERS[form](text, name)
 
 
-def _restore_network(document: Any, name: str) -> Subject:
-    from discreet.models.network_json import restore_network
+def _parse_network(text: str, name: str) -> Subject:
+    from discreet.models.network_json import parse_network
 
-    return Subject.of_network(restore_network(document), name)
+    return Subject.of_network(parse_network(text, name), name)
 
 
-# What a document's 'format' says it is, and how it becomes a subject; a new format joins here.
-_READERS: dict[object, Callable[[Any, str], Subject]] = {
-    "discreet-network": _restore_network,
+def _parse_release(text: str, name: str) -> Subject:
+    from discreet.models.release import parse_release
+
+    return Subject.of_network(parse_release(text, name).network, name)
+
+
+# What a document's 'format' says it is, and how its text becomes a subject; a new format joins here.
+_PARSERS: dict[str, Callable[[str, str], Subject]] = {
+    "discreet-network": _parse_network,
+    "discreet-release": _parse_release,
 }
 
 
