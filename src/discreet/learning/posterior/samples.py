@@ -1,0 +1,72 @@
+"""Samples of a truncated posterior, whose own spread is the noise [002, Thm. 4]."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from discreet.learning.independent import Prior, arrange_graph
+from discreet.learning.posterior.updates import require_prior
+from discreet.models.network import Network
+from discreet.models.provenance import Provenance
+from discreet.privacy.draws import POINTS, PosteriorDraw, calibrate_sample, place_points
+from discreet.vocabulary.errors import MechanismError
+from discreet.vocabulary.graph import DAG
+from discreet.vocabulary.table import Table
+
+if TYPE_CHECKING:
+    from discreet.privacy.airlock import Airlock, Spend
+
+
+def sample(
+    airlock: Airlock,
+    dag: DAG,
+    *,
+    spend: Spend,
+    samples: int = 1,
+    prior: Prior = 1.0,
+    points: int = POINTS,
+    request: str | None = None,
+) -> tuple[Network, ...]:
+    """Networks drawn from the posterior under a prior that is cut off at ω; together they cost exactly `spend`.
+
+    Each sample costs ε = 2d·log((1−ω)/ω) if rows are replaced, half of that under add-remove, so ω = 1/(1 + e^{ε/2d})
+    for two levels: for a small ε per node all probabilities are near ½. The prior is cut off before sampling, never the
+    sample after it, and it lives on a public grid of at most `points` points per row, on which the draw is exact.
+    """
+    if samples < 1:
+        raise MechanismError(f"at least 1 sample is drawn, not {samples}")
+    graph, cost = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
+    pseudo = require_prior(prior, graph, airlock.schema.sizes)
+    each = cost / samples
+    specification = calibrate_sample(graph.families(), pseudo, each, unit=airlock.unit, points=points)
+    found = []
+    for i in range(samples):
+        name = None if request is None else f"{request}/sample-{i + 1}"
+        drawn = airlock.draw(specification, request=name)
+        found.append(make_network(airlock, graph, specification, drawn, {"sample": i + 1, "of": samples}))
+    return tuple(found)
+
+
+def make_network(
+    airlock: Airlock, dag: DAG, specification: PosteriorDraw, drawn: Sequence[Any], details: dict[str, Any]
+) -> Network:
+    """The network whose tables are the drawn points of the grid."""
+    sizes = airlock.schema.sizes
+    cpts = tuple(
+        Table(
+            node.family,
+            place_points(lattice, node.floor).reshape([sizes[name] for name in node.family]),
+        )
+        for node, lattice in zip(specification.nodes, drawn, strict=True)
+    )
+    floors = {node.family[-1]: node.floor for node in specification.nodes}
+    provenance = Provenance(
+        specification.kind,
+        airlock.unit.value,
+        json.dumps(specification.cost.to_json()),
+        (),
+        details={"floors": floors, **details},
+    )
+    return Network(airlock.schema, dag, cpts, provenance=provenance)
