@@ -28,6 +28,7 @@ from discreet.vocabulary.errors import ImpossibleEvidence, NetworkError
 from discreet.vocabulary.graph import DAG
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
+from discreet.vocabulary.wording import show
 
 ROW_TOLERANCE = 1e-6
 """How far the sum of a row may be from 1; rows are taken as they are, never mended silently."""
@@ -74,7 +75,7 @@ class Network:
         if missing or len(cpts) > len(dag):
             wrong = missing[0] if missing else next(name for name in cpts if name not in dag)
             raise NetworkError(f"table for {wrong!r}: {'missing' if missing else 'no such node'}")
-        arrays = {name: np.asarray(cpts[name], dtype=np.float64) for name in dag.nodes}
+        arrays = {name: _read_numbers(name, cpts[name]) for name in dag.nodes}
         for name, values in arrays.items():
             if values.ndim != len(dag.family(name)):
                 raise NetworkError(
@@ -222,6 +223,13 @@ class Network:
         raise ImpossibleEvidence(
             f"{where}the evidence ({self._describe(given, likelihood)}) has probability zero in this network"
         ) from None
+
+
+def _read_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise NetworkError(f"table of {name!r} is {show(values)}; probabilities are numbers") from None
 
 
 def _check_cpt(name: str, cpt: Table, family: tuple[str, ...], sizes: Mapping[str, int]) -> None:

@@ -135,7 +135,7 @@ class DAG:
 
     def subgraph(self, names: Iterable[str]) -> DAG:
         """The graph over an ancestral set of nodes; a set that leaves out a parent is refused."""
-        kept = set(names)
+        kept = {self.nodes[self.index(name)] for name in names}
         return DAG.build({name: self.parents_of(name) for name in self.nodes if name in kept})
 
     def connected(self, targets: Iterable[str], given: Iterable[str]) -> frozenset[str]:
@@ -172,6 +172,15 @@ class DAG:
                 agenda.extend(step(name))
         return frozenset(found)
 
+    def _cycle(self, waiting: Mapping[str, int]) -> list[str]:
+        """Some cycle: every node that still waits has a parent that does, so climbing must come round."""
+        climbed: dict[str, int] = {}
+        name = next(name for name in self.nodes if waiting[name])
+        while name not in climbed:
+            climbed[name] = len(climbed)
+            name = next(parent for parent in self.parents_of(name) if waiting[parent])
+        return list(climbed)[climbed[name] :]
+
     def _sort(self) -> tuple[str, ...]:
         waiting = {name: len(found) for name, found in zip(self.nodes, self.parents, strict=True)}
         ready = [name for name in self.nodes if not waiting[name]]
@@ -183,6 +192,5 @@ class DAG:
                 if not waiting[child]:
                     ready.append(child)
         if len(order) < len(self.nodes):
-            stuck = sorted(name for name, left in waiting.items() if left)
-            raise GraphError(f"the graph has a cycle through {', '.join(stuck[:5])}")
+            raise GraphError(f"the graph has a cycle through {', '.join(sorted(self._cycle(waiting))[:5])}")
         return tuple(order)

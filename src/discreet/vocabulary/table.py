@@ -73,18 +73,20 @@ class Table:
 
     def project(self, axes: Sequence[str]) -> Table:
         """Sum out every attribute that is not among `axes`, and put those in this order."""
-        missing = [name for name in axes if name not in self.axes]
-        if missing:
-            raise TableError(f"cannot project a table over {self.axes} on {missing[0]!r}")
-        drop = tuple(i for i, name in enumerate(self.axes) if name not in axes)
-        kept = tuple(name for name in self.axes if name in axes)
+        kept, drop = self._split(axes)
         return Table(kept, self.values.sum(axis=drop)).arrange(axes)
 
     def maximise(self, axes: Sequence[str]) -> Table:
         """Like `project`, with the maximum in place of the sum."""
-        drop = tuple(i for i, name in enumerate(self.axes) if name not in axes)
-        kept = tuple(name for name in self.axes if name in axes)
+        kept, drop = self._split(axes)
         return Table(kept, self.values.max(axis=drop)).arrange(axes)
+
+    def _split(self, axes: Sequence[str]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        missing = [name for name in axes if name not in self.axes]
+        if missing:
+            raise TableError(f"cannot project a table over {self.axes} on {missing[0]!r}")
+        drop = tuple(i for i, name in enumerate(self.axes) if name not in axes)
+        return tuple(name for name in self.axes if name in axes), drop
 
     def multiply(self, other: Table) -> Table:
         """The product on the union of the axes."""
@@ -111,6 +113,8 @@ class Table:
 
     def normalise(self, child: str | None = None) -> Table:
         """Divide by the total, or make every row along `child` sum to 1; a row of zeros becomes uniform."""
+        if child is not None and child not in self.axes:
+            raise TableError(f"cannot normalise a table over {self.axes} along {child!r}")
         values = np.asarray(self.values, dtype=np.float64)
         axis = tuple(range(values.ndim)) if child is None else (self.axes.index(child),)
         sums = values.sum(axis=axis, keepdims=True)
