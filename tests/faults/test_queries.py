@@ -128,7 +128,7 @@ def test_what_is_asked_may_be_observed_or_contradict_what_is_given() -> None:
     assert ASIA.probability(CONTRADICTION) == 0.0
     assert ASIA.probability({}) == 1.0
     assert ASIA.most_probable({"lung": "yes"}, targets=["lung"]).levels == {}
-    everything = {name: "yes" for name in ASIA.nodes}
+    everything = dict.fromkeys(ASIA.nodes, "yes")
     assert ASIA.most_probable(everything).probability == pytest.approx(1)
 
 
@@ -154,7 +154,7 @@ def test_events_that_make_no_sense(event: Any, message: str) -> None:
         (
             {"lung": ["yes"], "tub": ["no", "no"]},
             DataError,
-            "column 'lung' has 1 rows but column 'tub' has 2",
+            "column 'tub' has 2 rows but column 'lung' has 1",
         ),
         ([1, 2], DataError, "the table is a list; allowed are mappings"),
         ({"lung": "yes"}, DataError, "lung.* is a str"),
