@@ -348,6 +348,6 @@ def test_writing_replaces_whole_files_only(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="has 5,000 characters; BIF names have at most 4,096"):
         write_bif(long, target)
     assert read_bif(target).close_to(examples.asia(), 0)
-    with pytest.raises(OSError, match="No such file"):
+    with pytest.raises(FormatError, match="No such file"):
         write_bif(examples.asia(), tmp_path / "nowhere" / "x.bif")
     assert [path.name for path in tmp_path.iterdir()] == ["x.bif"]

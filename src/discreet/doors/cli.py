@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.doors import cli_audit, cli_budget
+from discreet.doors import cli_ask, cli_audit, cli_budget
 from discreet.vocabulary.errors import DiscreetError
 
 FINE, PROBLEMS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -23,6 +23,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(cli_budget.app, name="budget")
+app.command(epilog='Example: discreet query asia.json "P(lung | smoke=yes)" "MPE(dysp=yes)"')(cli_ask.query)
+app.command(
+    epilog="Example: discreet synthesize asia.json --rows 10000 --seed 7 --given smoke=yes --out rows.csv"
+)(cli_ask.synthesize)
 app.command(
     epilog="Example: discreet audit clinic.json --members clinic.parquet --reference public.parquet --html audit.html"
 )(cli_audit.audit)

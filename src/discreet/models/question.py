@@ -127,3 +127,11 @@ def _evidence(text: str, terms: list[tuple[str, str | None]]) -> dict[str, str]:
             raise QueryError(f"the evidence in {show(text)} gives {show(name)} twice")
         found[name] = level
     return found
+
+
+def read_levels(terms: list[str]) -> dict[str, str]:
+    """Evidence from texts such as 'smoke=yes' or '"chest pain"=no'."""
+    found: dict[str, str] = {}
+    for text in terms:
+        found |= _evidence(text, _terms(text, list(_tokens(text))))
+    return found

@@ -40,7 +40,7 @@ class TooLarge(DiscreetError):
 
 
 class FormatError(DiscreetError):
-    """A file that is malformed or hostile; the message carries the line where the format has lines."""
+    """A file that is malformed, hostile, or cannot be read or written; with the line where the format has lines."""
 
 
 class BudgetError(DiscreetError):

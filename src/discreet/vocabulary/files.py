@@ -17,7 +17,10 @@ from discreet.vocabulary.errors import FormatError, TooLarge
 def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside `path`; rename it over `path` if the block ends well, else remove it."""
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    except OSError as error:
+        raise FormatError(f"{target}: cannot be written: {error.strerror}") from None
     os.close(handle)
     draft = Path(name)
     try:
@@ -26,6 +29,9 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(written.fileno())
         draft.chmod(0o666 & ~_umask())
         draft.replace(target)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise FormatError(f"{target}: cannot be written: {error.strerror or error}") from None
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
