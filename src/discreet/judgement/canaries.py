@@ -123,7 +123,10 @@ def score_canaries(release: Subject, canaries: Codes, background: Codes | None) 
     if release.measurements:
         score = np.zeros(count_rows(canaries))
         for measurement in release.measurements:
-            score += _score_table(measurement, canaries, background)
+            if (
+                measurement.rate == 1
+            ):  # of a secret sample a canary is told too seldom to be worth the formula
+                score += _score_table(measurement, canaries, background)
         return score
     if release.dag is None or release.cpts is None:
         raise DataError(f"{release.name} has no tables from which a canary could be told")

@@ -16,7 +16,7 @@ from discreet.vocabulary.errors import BudgetError, DataError
 
 Floats = npt.NDArray[np.float64]
 
-_ORDERS = 1.0 + np.geomspace(1e-4, 1e6, 121)
+_ORDERS = 1.0 + np.geomspace(1e-4, 1e5, 450)
 """Rényi orders at which the ceiling of zCDP is checked; leaving any out can only raise it, never break it."""
 
 _NORMAL = NormalDist()
@@ -78,16 +78,15 @@ def limit_concentrated(rho: float, errors: npt.ArrayLike) -> Floats:
 
 def _is_concentrated(beta: Floats, alpha: Floats, rho: float) -> npt.NDArray[np.bool_]:
     """Whether both divergences stay below ρa at every order."""
-    fits = np.ones(np.shape(alpha), dtype=bool)
+    order = _ORDERS.reshape(-1, *[1] * np.ndim(alpha))
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(beta), np.log1p(-beta), np.log(alpha), np.log1p(-alpha)
-        for first, rest, other, other_rest in (logs, (logs[2], logs[3], logs[0], logs[1])):
-            for order in _ORDERS:
-                moment = np.logaddexp(
-                    order * first + (1.0 - order) * other, order * rest + (1.0 - order) * other_rest
-                )
-                fits &= ~(moment / (order - 1.0) > rho * order + 1e-12)
-    return fits
+        ours, theirs = (np.log(beta), np.log1p(-beta)), (np.log(alpha), np.log1p(-alpha))
+        moments = [
+            np.logaddexp(order * p + (1.0 - order) * q, order * p_rest + (1.0 - order) * q_rest)
+            for (p, p_rest), (q, q_rest) in ((ours, theirs), (theirs, ours))
+        ]
+        exceeds = np.maximum(*moments) / (order - 1.0) > rho * order + 1e-12
+    return np.asarray(~exceeds.any(axis=0))
 
 
 def _shift(mean: float, alpha: float) -> float:

@@ -34,7 +34,8 @@ def check_claims(subject: Subject) -> tuple[str, ...]:
         except (BudgetError, ValueError) as error:
             problems.append(f"{label}: its cost cannot be read: {error}")
             continue
-        costs.append(cost)
+        if measurement.rate == 1:  # what sampling makes of a cost is not the table's alone to say
+            costs.append(cost)
         loss = find_loss(measurement.law, measurement.unit)
         if isinstance(loss, Infinite):
             if subject.promise is not None and not isinstance(subject.promise, Infinite):

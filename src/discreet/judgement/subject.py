@@ -20,7 +20,7 @@ from discreet.vocabulary.graph import DAG
 from discreet.vocabulary.measurement import Measurement
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
-from discreet.vocabulary.wording import list_some, show
+from discreet.vocabulary.wording import show
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
@@ -92,56 +92,15 @@ class Subject:
 def read_subject(
     path: str | os.PathLike[str], *, schema: Schema | None = None, dag: DAG | None = None
 ) -> Subject:
-    """A release from a file: a network (BIF or JSON), a credal network (JSON), or rows with their schema."""
+    """A release from a file: whatever holds a network, told by its content, or rows together with their schema."""
     name = Path(path).name
-    ending = Path(name.removesuffix(".gz")).suffix.lower()
-    if ending == ".bif":
-        from discreet.models.bif import read_bif
-
-        return Subject.of_network(read_bif(path), name)
-    if ending == ".json":
-        return _read_document(path, name)
-    if ending in ROW_ENDINGS:
+    if _find_ending(name) in ROW_ENDINGS:
         if schema is None:
             raise DataError(f"{name}: rows do not say what their columns may hold; give their schema")
         return Subject.of_rows(schema, read_codes(path, schema), dag=dag, name=name)
-    raise FormatError(
-        f"{name}: unknown ending {show(ending)}; allowed are .bif, .json, {', '.join(ROW_ENDINGS)}"
-    )
+    from discreet.models.reading import read_model
 
-
-def _read_document(path: str | os.PathLike[str], name: str) -> Subject:
-    from discreet.models.network_json import MAX_BYTES, load_strictly
-    from discreet.vocabulary.files import read_text
-
-    text = read_text(path, MAX_BYTES)
-    try:
-        document = load_strictly(text)
-    except FormatError as error:
-        raise FormatError(f"{name}: {error}") from None
-    form = document.get("format") if isinstance(document, Mapping) else None
-    if not isinstance(form, str) or form not in _PARSERS:
-        raise FormatError(f"{name}: its 'format' is {show(form)}; known are {list_some(_PARSERS)}")
-    return _PARSERS[form](text, name)
-
-
-def _parse_network(text: str, name: str) -> Subject:
-    from discreet.models.network_json import parse_network
-
-    return Subject.of_network(parse_network(text, name), name)
-
-
-def _parse_release(text: str, name: str) -> Subject:
-    from discreet.models.release import parse_release
-
-    return Subject.of_network(parse_release(text, name).network, name)
-
-
-# What a document's 'format' says it is, and how its text becomes a subject; a new format joins here.
-_PARSERS: dict[str, Callable[[str, str], Subject]] = {
-    "discreet-network": _parse_network,
-    "discreet-release": _parse_release,
-}
+    return Subject.of_network(read_model(path), name)
 
 
 def read_codes(path: str | os.PathLike[str], schema: Schema) -> dict[str, npt.NDArray[Any]]:
@@ -149,7 +108,7 @@ def read_codes(path: str | os.PathLike[str], schema: Schema) -> dict[str, npt.ND
     import pyarrow as pa
 
     name = Path(path).name
-    ending = Path(name.removesuffix(".gz")).suffix.lower()
+    ending = _find_ending(name)
     if ending not in ROW_ENDINGS:
         raise FormatError(f"{name}: rows are read from {', '.join(ROW_ENDINGS)}, not from {show(ending)}")
     try:
@@ -162,6 +121,10 @@ def read_codes(path: str | os.PathLike[str], schema: Schema) -> dict[str, npt.ND
         raise DataError(f"{name}: {error}") from None
     require_rows(name, codes, 1)
     return codes
+
+
+def _find_ending(name: str) -> str:
+    return Path(name.removesuffix(".gz")).suffix.lower()
 
 
 def _read_csv(path: Any) -> Any:

@@ -35,13 +35,13 @@ BLOCK = 2**20
 
 def estimate_total(measurements: Sequence[Measurement]) -> int:
     """The number of rows, from the noisy totals of all tables by inverse variance; at least 1."""
-    variances = [found.law.variance * found.cells for found in measurements]
-    exact = [found for found, variance in zip(measurements, variances, strict=True) if variance == 0.0]
+    whole = [found for found in measurements if found.rate == 1] or measurements
+    exact = [found for found in whole if isinstance(found.law, Exact)]
     if exact:
-        return max(1, round(exact[0].noisy.total()))
-    precision = math.fsum(1.0 / variance for variance in variances)
-    total = math.fsum(found.noisy.total() / var for found, var in zip(measurements, variances, strict=True))
-    return max(1, round(total / precision))
+        return max(1, round(exact[0].noisy.total() / float(exact[0].rate)))
+    weights = [float(found.rate) ** 2 / (found.law.variance * found.cells) for found in whole]
+    totals = [found.noisy.total() / float(found.rate) for found in whole]
+    return max(1, round(float(np.average(totals, weights=weights))))
 
 
 def score_noisy(measurements: Sequence[Measurement], reference: Codes, rows: int, codes: Codes) -> Floats:
@@ -60,11 +60,17 @@ def weigh_cells(measurement: Measurement, reference: Codes, rows: int) -> Floats
     seen = np.bincount(flatten_codes(reference, measurement.axes, shape), minlength=measurement.cells)
     first = np.add(seen, PSEUDO_COUNT, dtype=np.float64)
     rest = np.add(seen.sum() - seen, (measurement.cells - 1) * PSEUDO_COUNT, dtype=np.float64)
-    noisy = measurement.noisy.values.ravel()
+    noisy, rate = measurement.noisy.values.ravel(), float(measurement.rate)
+    counted = max(1, round(rows * rate))
     if isinstance(measurement.law, Exact):
-        return _weigh_exact(noisy, first, rest, rows)
-    with_one = log_mixture(noisy - 1, first, rest, rows - 1, measurement.law)
-    return np.asarray(with_one - log_mixture(noisy, first, rest, rows, measurement.law))
+        weights = _weigh_exact(noisy, first, rest, counted)
+    else:
+        with_one = log_mixture(noisy - 1, first, rest, counted - 1, measurement.law)
+        weights = np.asarray(with_one - log_mixture(noisy, first, rest, counted, measurement.law))
+    if rate == 1.0:
+        return weights
+    # In a sample a member is counted with the probability of the rate only.
+    return np.asarray(np.logaddexp(math.log(rate) + weights, math.log1p(-rate)))
 
 
 def log_mixture(noisy: Integers, first: Floats, rest: Floats, rows: int, law: Law) -> Floats:

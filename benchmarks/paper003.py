@@ -1,0 +1,377 @@
+"""Figure 1 of paper 003 again: tracing attacks on plain, credal and private networks, over graphs of 12 sizes.
+
+A random binary network makes 10 000 people; 20 times, 500 of them become the target T, 5 000 others the
+reference R, and the other 4 500 are held out. Power is measured at 20 errors, in two ways:
+
+  paper     R is fitted without pseudo-counts and sets the thresholds too, as far as the paper says held-out
+  R is fitted with pseudo-counts ½, and the held-out people set the thresholds, so that α is the true error
+
+Cells are stored under results/paper003/ as they are done; a second run goes on where the first one stopped.
+The last lines are the powers at α = 1e-2 with 100 nodes and 400 edges, held out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.judgement.ceiling import expect_power, limit_power
+from discreet.judgement.cells import Cells
+from discreet.judgement.recover import recover_ratios
+from discreet.judgement.trace_noise import estimate_total, score_noisy
+from discreet.judgement.trace_power import count_above
+from discreet.judgement.trace_statistics import Reference, centre, log_values
+from discreet.privacy.airlock import Airlock
+from discreet.privacy.budget import PureDP
+from discreet.vocabulary.graph import DAG
+from discreet.vocabulary.schema import Schema
+from discreet.vocabulary.table import Table
+
+NODES, DENSITIES = (10, 20, 50, 100), (1, 2, 4)
+PEOPLE, REFERENCE, TARGET = 10_000, 5_000, 500
+SAMPLINGS = 20
+ERRORS = tuple(float(alpha) for alpha in np.logspace(-4, -0.2, 20))
+EPSILON = "1"
+SEED = 2025
+DRAWN_POINTS = 500
+"""The paper looks for θ̂_R^K by drawing so many points of the credal set."""
+FINAL, LEVEL = (100, 4), 10  # the cell and the error level (1e-2) of the last lines
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A ground truth and its people."""
+
+    dag: DAG
+    schema: Schema
+    cells: Cells
+    codes: dict[str, Any]
+    places: Any
+
+
+@lru_cache(maxsize=1)
+def make_world(nodes: int, density: int) -> World:
+    """A uniformly random graph with nodes·density edges, uniformly random conditionals, and 10 000 people."""
+    rng = np.random.default_rng([SEED, nodes, density])
+    pairs = [(i, j) for j in range(nodes) for i in range(j)]
+    names = [f"x{i}" for i in range(nodes)]
+    chosen = [pairs[k] for k in rng.choice(len(pairs), nodes * density, replace=False)]
+    dag = DAG.build({names[j]: [names[i] for i, child in chosen if child == j] for j in range(nodes)})
+    schema = Schema.of({name: ["0", "1"] for name in names})
+    cells = Cells.arrange(dag, schema.sizes)
+    zero = rng.random(cells.size // 2)
+    tables = cells.split(np.stack([zero, 1.0 - zero], axis=1).ravel())
+    codes: dict[str, Any] = {}
+    for name, table in zip(dag.nodes, tables, strict=True):  # nodes are numbered along the arrows
+        index = tuple(codes[parent] for parent in dag.parents_of(name))
+        codes[name] = (rng.random(PEOPLE) >= table.values[(*index, 0)]).astype(np.uint8)
+    return World(dag, schema, cells, codes, cells.locate(codes))
+
+
+def run_sampling(nodes: int, density: int, index: int) -> dict[str, list[float]]:
+    """The powers of all attacks at all errors for one draw of T and R."""
+    world = make_world(nodes, density)
+    rng = np.random.default_rng([SEED, nodes, density, index])
+    mixed = rng.permutation(PEOPLE)
+    reference, target, held_out = np.split(mixed, [REFERENCE, REFERENCE + TARGET])
+    cells, places = world.cells, world.places
+    counts = cells.count(places[target]).astype(np.float64)
+    plain = Reference.of_counts(cells, cells.count(places[reference]).astype(np.float64))
+    smooth = Reference.of_counts(cells, plain.counts + 0.5)
+    found: dict[str, list[float]] = {}
+    for protocol, known, null in (("paper", plain, reference), ("held-out", smooth, held_out)):
+        for name, values in plain_attacks(cells, counts, known, rng):
+            scores = known.score(values, places[np.concatenate([target, null])])
+            found[f"{protocol}: {name}"] = count_above(scores[:TARGET], scores[TARGET:], ERRORS, rng).tolist()
+    for name, scores in private_attacks(world, target, reference, held_out, smooth):
+        found[f"held-out: {name}"] = count_above(scores[:TARGET], scores[TARGET:], ERRORS, rng).tolist()
+    return found
+
+
+def plain_attacks(cells: Cells, counts: Any, known: Reference, rng: Any) -> Iterator[tuple[str, Any]]:
+    """The network that each attack takes for the target's, without any noise in the release."""
+    yield "network", cells.normalise(counts)
+    totals = cells.total_rows(counts)
+    for strength in (1, 1000):
+        lower, upper = counts / (totals + strength), (counts + strength) / (totals + strength)
+        yield f"definition 6, S={strength}", known.fit_within(lower, upper)
+        if strength == 1:
+            yield "definition 6 by drawing, S=1", draw_point(known, lower, upper, rng)
+            yield "centroid, S=1", centre(cells, lower, upper)
+        recovered = recover_ratios(cells.split(lower))
+        yield f"recovery, S={strength}", cells.flatten(recovered.cpts)
+        yield f"recovery, unseen out, S={strength}", cells.flatten(recovered.possible)
+
+
+def draw_point(known: Reference, lower: Any, upper: Any, rng: Any) -> Any:
+    """The best of 500 points drawn uniformly from the intervals of binary variables, as the paper does."""
+    low, room = lower[0::2], upper[0::2] - lower[0::2]
+    best, chosen = -np.inf, lower
+    for _ in range(DRAWN_POINTS):
+        zero = low + room * rng.random(len(low))
+        point = np.stack([zero, 1.0 - zero], axis=1).ravel()
+        likelihood = float((known.counts * np.maximum(log_values(point), -1e9)).sum())
+        if likelihood > best:
+            best, chosen = likelihood, point
+    return chosen
+
+
+def private_attacks(
+    world: World, target: Any, reference: Any, held_out: Any, known: Reference
+) -> Iterator[tuple[str, Any]]:
+    """The scores of all attacks on a network and a credal network learned with ε = 1."""
+    rows = {name: column[target] for name, column in world.codes.items()}
+    airlock = Airlock.open(
+        {name: column.astype(np.int64) for name, column in rows.items()}, world.schema, budget=PureDP(EPSILON)
+    )
+    with airlock:
+        network = learn(airlock, world.dag)
+    assert network.provenance is not None
+    people = np.concatenate([target, held_out])
+    places = world.places[people]
+    yield "private network", known.score_tables(network.cpts, places)
+    measured = network.provenance.measurements
+    lower, upper = widen(network, world)
+    low, high = world.cells.flatten(lower), world.cells.flatten(upper)
+    yield "private credal, definition 6", known.score(known.fit_within(low, high), places)
+    recovered = recover_ratios(lower)
+    yield "private credal, recovery", known.score_tables(recovered.cpts, places)
+    yield "private credal, centroid", known.score(centre(world.cells, low, high), places)
+    background = {name: column[reference] for name, column in world.codes.items()}
+    scored = {name: column[people] for name, column in world.codes.items()}
+    yield "private, noise-aware", score_noisy(measured, background, estimate_total(measured), scored)
+
+
+def learn(airlock: Airlock, dag: DAG) -> Any:
+    """The private network, by the planned learner if this version has it."""
+    try:
+        from discreet.learning.planned import planned
+    except ImportError:
+        from discreet.learning.independent import independent
+
+        return independent(airlock, dag, spend=EPSILON)
+    return planned(airlock, dag, spend=EPSILON)
+
+
+def widen(network: Any, world: World, coverage: float = 0.95) -> tuple[tuple[Table, ...], tuple[Table, ...]]:
+    """The private credal network: intervals that hold the plain conditionals with 95 % probability."""
+    measured = network.provenance.measurements
+    share = 1.0 - (1.0 - coverage) / len(world.dag)
+    lower, upper = [], []
+    for family in world.dag.families():
+        source = min((m for m in measured if set(family) <= set(m.axes)), key=lambda m: m.cells)
+        noisy = source.noisy.project(family).values
+        merged = source.cells // noisy.size
+        reach = source.law.bound(share, source.cells) * merged  # a sum of cells is off by at most their sum
+        low, high = np.maximum(noisy - reach, 0.0), np.maximum(noisy + reach, 0.0)
+        others_low, others_high = (end.sum(axis=-1, keepdims=True) - end for end in (low, high))
+        with np.errstate(invalid="ignore"):
+            lower.append(Table(family, np.nan_to_num(low / (low + others_high), nan=0.0)))
+            upper.append(Table(family, np.nan_to_num(high / (high + others_low), nan=1.0)))
+    return tuple(lower), tuple(upper)
+
+
+def run_cell(
+    nodes: int, density: int, samplings: int, folder: Path, workers: int, advance: Any
+) -> dict[str, Any]:
+    """All samplings of one cell of the grid, from the file if it is there."""
+    path = folder / f"cell-{nodes}-{density}.json"
+    if path.exists():
+        stored = json.loads(path.read_text("utf-8"))
+        if stored["samplings"] == samplings and stored["errors"] == list(ERRORS) and stored["seed"] == SEED:
+            advance(samplings)
+            return dict(stored)
+    start = time.perf_counter()
+    powers: dict[str, list[list[float]]] = {}
+    with ProcessPoolExecutor(workers) as pool:
+        jobs = [pool.submit(run_sampling, nodes, density, index) for index in range(samplings)]
+        for job in jobs:
+            for name, values in job.result().items():
+                powers.setdefault(name, []).append(values)
+            advance(1)
+    world = make_world(nodes, density)
+    complexity = world.dag.complexity(world.schema.sizes)
+    result = {
+        "nodes": nodes,
+        "density": density,
+        "samplings": samplings,
+        "seed": SEED,
+        "errors": list(ERRORS),
+        "complexity": complexity,
+        "theory": expect_power(complexity, TARGET, ERRORS).tolist(),
+        "ceiling": limit_power(PureDP(EPSILON), ERRORS).tolist(),
+        "seconds": time.perf_counter() - start,
+        "powers": powers,
+    }
+    draft = path.with_suffix(".part")
+    draft.write_text(json.dumps(result), "utf-8")
+    draft.replace(path)
+    return result
+
+
+def draw_grid(results: dict[tuple[int, int], dict[str, Any]], path: Path, protocol: str) -> None:
+    """One panel for each cell: mean power over the error as lines, the maximum over the samplings as shades."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    shown = {
+        "network": ("network", "tab:blue", "-"),
+        "definition 6, S=1": ("credal S=1, Def. 6", "tab:green", "-"),
+        "definition 6, S=1000": ("credal S=1000, Def. 6", "tab:olive", "-"),
+        "recovery, S=1000": ("credal S=1000, recovery", "tab:red", "--"),
+        "recovery, unseen out, S=1000": ("the same, unseen out", "tab:pink", ":"),
+        "private network": ("private ε=1", "tab:purple", "-"),
+        "private, noise-aware": ("private ε=1, noise-aware", "black", ":"),
+        "private credal, definition 6": ("private credal ε=1", "tab:brown", "-"),
+    }
+    rows, columns = sorted({cell[0] for cell in results}), sorted({cell[1] for cell in results})
+    figure, axes = plt.subplots(
+        len(rows), len(columns), figsize=(4 * len(columns), 3 * len(rows)),
+        sharex=True, sharey=True, squeeze=False, layout="constrained",
+    )  # fmt: skip
+    for (nodes, density), result in results.items():
+        axis = axes[rows.index(nodes)][columns.index(density)]
+        errors = result["errors"]
+        axis.plot(errors, result["theory"], color="0.5", linewidth=1, label="Theorem 1")
+        axis.plot(errors, result["ceiling"], color="black", linewidth=0.8, label="ceiling of ε=1")
+        for name, (label, colour, style) in shown.items():
+            if f"{protocol}: {name}" in result["powers"]:
+                values = np.array(result["powers"][f"{protocol}: {name}"])
+                axis.plot(errors, values.mean(axis=0), style, color=colour, linewidth=1.3, label=label)
+                axis.fill_between(errors, values.mean(axis=0), values.max(axis=0), color=colour, alpha=0.12)
+        axis.set(
+            xscale="log",
+            ylim=(-0.02, 1.02),
+            title=f"{nodes} nodes, {nodes * density} edges, C={result['complexity']}",
+        )
+    for axis in axes[-1]:
+        axis.set_xlabel("error α")
+    for line in axes:
+        line[0].set_ylabel("power β")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize="small")
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def write_table(results: dict[tuple[int, int], dict[str, Any]], path: Path) -> None:
+    """Every mean and maximum as CSV."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["nodes", "edges", "complexity", "attack", "error", "mean_power", "max_power"])
+        for (nodes, density), result in results.items():
+            lines = {"theory": [result["theory"]], "ceiling": [result["ceiling"]], **result["powers"]}
+            for name, values in lines.items():
+                for error, mean, most in zip(
+                    result["errors"], np.mean(values, 0), np.max(values, 0), strict=True
+                ):
+                    writer.writerow(
+                        [
+                            nodes,
+                            nodes * density,
+                            result["complexity"],
+                            name,
+                            f"{error:.6g}",
+                            f"{mean:.6g}",
+                            f"{most:.6g}",
+                        ]
+                    )
+
+
+def print_cell(result: dict[str, Any]) -> None:
+    """The means of one cell at four errors."""
+    chosen = [0, 5, 10, 15]
+    print(
+        f"\n{result['nodes']} nodes, {result['nodes'] * result['density']} edges, C(G) = {result['complexity']}"
+    )
+    print(f"{'power at α =':44}" + "".join(f"{result['errors'][i]:>9.4g}" for i in chosen))
+    lines = {"Theorem 1": [result["theory"]], "ceiling, ε = 1": [result["ceiling"]], **result["powers"]}
+    for name, values in lines.items():
+        print(f"{name:44}" + "".join(f"{np.mean(values, 0)[i]:9.3f}" for i in chosen))
+
+
+def main() -> None:
+    """Run the grid, or with --quick a small part of it, and print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="two cells, few samplings, under a minute")
+    parser.add_argument("--fresh", action="store_true", help="forget what an earlier run has stored")
+    parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1))
+    options = parser.parse_args()
+    samplings = 3 if options.quick else SAMPLINGS
+    grid = (
+        [(10, 1), FINAL] if options.quick else [(nodes, density) for nodes in NODES for density in DENSITIES]
+    )
+    folder = Path("results/paper003-quick" if options.quick else "results/paper003")
+    folder.mkdir(parents=True, exist_ok=True)
+    if options.fresh:
+        for stored in folder.glob("cell-*.json"):
+            stored.unlink()
+    results = {}
+    with progress(len(grid) * samplings) as advance:
+        for nodes, density in grid:
+            results[nodes, density] = run_cell(nodes, density, samplings, folder, options.workers, advance)
+    for protocol in ("paper", "held-out"):
+        draw_grid(results, folder / f"figure1-{protocol}.svg", protocol)
+    write_table(results, folder / "powers.csv")
+    final = results[FINAL]
+    print_cell(final)
+    print()
+    for path in sorted([*folder.glob("*.svg"), *folder.glob("*.csv")]):
+        print(path)
+
+    def at(name: str) -> float:
+        return float(np.mean(final["powers"][f"held-out: {name}"], axis=0)[LEVEL])
+
+    private = [name for name in final["powers"] if name.startswith("held-out: private")]
+    figures = {
+        "power_network": at("network"),
+        "power_definition6": at("definition 6, S=1"),
+        "power_recovery": at("recovery, S=1"),
+        "power_theory": final["theory"][LEVEL],
+        "power_private_best": max(at(name.removeprefix("held-out: ")) for name in private),
+        "power_ceiling": final["ceiling"][LEVEL],
+        "cell_seconds": final["seconds"],
+    }
+    for name, value in figures.items():
+        print(f"{name}: {value:.4f}")
+
+
+class progress:
+    """A bar on a terminal, nothing in a pipe."""
+
+    def __init__(self, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        console = Console(file=sys.stderr)
+        self.bar = Progress(
+            TextColumn("samplings"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+            console=console, disable=not console.is_terminal,
+        )  # fmt: skip
+        self.total = total
+
+    def __enter__(self) -> Any:
+        self.bar.start()
+        task = self.bar.add_task("samplings", total=self.total)
+        return lambda done: self.bar.advance(task, done)
+
+    def __exit__(self, *problem: object) -> None:
+        self.bar.stop()
+
+
+if __name__ == "__main__":
+    main()
