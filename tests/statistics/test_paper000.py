@@ -270,6 +270,22 @@ def test_extreme_budgets_give_valid_networks(name: str, unit: str, epsilon: str)
             assert min(cpt.values.min() for cpt in learned.cpts) > 0
 
 
+@pytest.mark.parametrize("name", list(LEARNERS))
+def test_the_predicted_error_is_about_the_measured_one(name: str) -> None:
+    """What noise adds, against the frequencies in the rows; the prediction is on the cautious side."""
+    network = examples.sachs()
+    airlock = open_rows(network, 5000, seed=9)
+    counts = [Table(f, count_rows(network, 5000, 9, f).astype(float)) for f in network.dag.families()]
+    frequencies = [table.normalise(table.axes[-1]) for table in counts]
+    measured, predicted = [], []
+    for _ in range(4):
+        learned = LEARNERS[name](airlock, network.dag, spend=2)
+        assert learned.provenance is not None
+        measured.append(compare_cpts(network.dag, frequencies, learned.cpts, weights=counts).mean)
+        predicted.append(np.mean(list(learned.provenance.predicted_error.values())))
+    assert 0.8 < np.mean(predicted) / np.mean(measured) < 2.0
+
+
 def test_a_parent_row_without_rows_is_uniform_or_the_mean_of_the_prior() -> None:
     """At a huge budget the count 0 is seen as 0."""
     schema = Schema.of({"a": ["no", "yes"], "b": ["low", "middle", "high"]})

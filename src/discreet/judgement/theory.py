@@ -185,6 +185,17 @@ def bound_by_ancestors(
     return total
 
 
+def bound_saving(costs: Sequence[float]) -> float:
+    """The most ε that any split of a budget can save against an even one, where the error is Σ_i a_i/ε_i.
+
+    The best split ε_i ∝ √a_i has the error (Σ√a_i)²/ε, the even one d·Σa_i/ε: the ratio d·Σa_i/(Σ√a_i)² is at least 1
+    (Cauchy-Schwarz), and d where one node costs everything. With a_i the cells of a family it limits Algorithm 1,
+    however good its first look is.
+    """
+    values = np.asarray(costs, dtype=np.float64)
+    return float(values.size * values.sum() / np.sqrt(values).sum() ** 2)
+
+
 def _require_order(dag: DAG, targets: Sequence[str], order: Sequence[str] | None) -> tuple[str, ...]:
     if not targets or len(set(targets)) != len(targets):
         raise QueryError(f"targets are {list(targets)}; name at least one attribute, each once")

@@ -17,6 +17,7 @@ from discreet.learning.independent import (
     Weights,
     arrange_graph,
     compute_parameters,
+    predict_error,
     read_prior,
 )
 from discreet.models.network import Network
@@ -157,11 +158,11 @@ def _average(one: Table, two: Table, trust: Array) -> Table:
 
 
 def _predict_error(first: Parameters, second: Parameters, i: int, rate: float, trust: Array) -> float:
-    """The mean L1 error from the noise of both stages, weighed by how often each row occurs; at most 2."""
+    """The mean L1 error from the noise of both stages, weighed by how often each row occurs."""
     early, late = first.families[i], second.families[i]
     weight = float(trust.mean())
     variance = weight**2 * early.law.variance / rate**2 + (1.0 - weight) ** 2 * late.law.variance
-    return min(2.0, late.cells * math.sqrt(variance / 2.0) / second.rows)
+    return predict_error(variance, second.parents[i], late.noisy.values.shape[-1], second.rows)
 
 
 def _describe(allocation: Allocation, weights: str, rate: Fraction, stage_one: Fraction) -> dict[str, Any]:

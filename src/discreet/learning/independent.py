@@ -69,8 +69,8 @@ def independent(
             json.dumps(cost.to_json()),
             found.measurements,
             {
-                name: predict_error(family, found.rows)
-                for name, family in zip(graph.nodes, found.families, strict=True)
+                name: predict_error(family.law.variance, above, family.noisy.values.shape[-1], found.rows)
+                for name, family, above in zip(graph.nodes, found.families, found.parents, strict=True)
             },
             {"share of each node": str(Fraction(1, len(graph))), "prior": prior is not None},
         ),
@@ -151,12 +151,14 @@ def estimate_rows(measured: Sequence[Measurement]) -> float:
     )
 
 
-def predict_error(family: Measurement, rows: float) -> float:
-    """The L1 error that noise adds to a row of the conditional, weighed by how often the row occurs; at most 2.
+def predict_error(variance: float, parents: Measurement, levels: int, rows: float) -> float:
+    """The L1 error that noise of this variance adds to a row of a conditional, weighed by how often the row occurs.
 
-    Row x_pa is off by about Σ_x E|noise|/n[x_pa], and it counts n[x_pa]/n: together cells·E|noise|/n.
+    A row of m rows of data is off by about levels·E|noise|/m, at most by about 1, and counts m/n: together
+    Σ_pa min(levels·E|noise|, m)/n, with m from the noisy table of the parents.
     """
-    return min(2.0, family.cells * math.sqrt(family.law.variance / 2.0) / max(rows, 1.0))
+    off = levels * math.sqrt(variance / 2.0)
+    return float(np.minimum(np.maximum(parents.noisy.values, 0.0), off).sum() / max(rows, 1.0))
 
 
 def arrange_graph(dag: DAG, schema: Schema) -> DAG:
