@@ -152,13 +152,14 @@ def estimate_rows(measured: Sequence[Measurement]) -> float:
 
 
 def predict_error(variance: float, parents: Measurement, levels: int, rows: float) -> float:
-    """The L1 error that noise of this variance adds to a row of a conditional, weighed by how often the row occurs.
+    """The L1 error that noise of this variance adds to a row of a conditional, weighed by how often the row occurs; at most 2.
 
     A row of m rows of data is off by about levels·E|noise|/m, at most by about 1, and counts m/n: together
     Σ_pa min(levels·E|noise|, m)/n, with m from the noisy table of the parents.
     """
     off = levels * math.sqrt(variance / 2.0)
-    return float(np.minimum(np.maximum(parents.noisy.values, 0.0), off).sum() / max(rows, 1.0))
+    found = np.minimum(np.maximum(parents.noisy.values, 0.0), off).sum() / max(rows, 1.0)
+    return min(2.0, float(found))
 
 
 def arrange_graph(dag: DAG, schema: Schema) -> DAG:
