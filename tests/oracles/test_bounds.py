@@ -1,0 +1,175 @@
+"""Credal inference against every combination of vertices: outer bounds contain the truth, inner ones are inside."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.algorithms.bounds import bound, list_vertices
+from discreet.vocabulary.errors import ImpossibleEvidence
+from discreet.vocabulary.graph import DAG
+from discreet.vocabulary.table import Table
+
+COMBINATIONS = 3000
+CLOSE = 1e-8
+
+
+@st.composite
+def credal_networks(draw: st.DrawFn) -> tuple[DAG, list[Table], list[Table]]:
+    """Two to five nodes of two to four levels; rows from counts, boxes, vacuous or precise; few vertices."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    count = draw(st.integers(2, 5))
+    names = [f"n{i}" for i in range(count)]
+    sizes = {name: draw(st.sampled_from([2, 2, 2, 3, 4])) for name in names}
+    parents: dict[str, tuple[str, ...]] = {}
+    for i, name in enumerate(names):
+        limit = min(i, 2)
+        chosen = draw(st.lists(st.sampled_from(names[:i]), max_size=limit, unique=True)) if i else []
+        parents[name] = tuple(chosen)
+    dag = DAG.build(parents)
+    kinds = draw(st.lists(st.sampled_from(["idm", "box", "vacuous", "zeros"]), min_size=1, max_size=3))
+    lower, upper, left = [], [], COMBINATIONS
+    for name in dag.nodes:
+        family = dag.family(name)
+        shape = tuple(sizes[member] for member in family)
+        low, high = np.empty(shape), np.empty(shape)
+        for row in np.ndindex(*shape[:-1]):
+            low[row], high[row] = make_row(rng, kinds[int(rng.integers(len(kinds)))], shape[-1])
+            vertices = list_vertices(low[row], high[row])
+            if len(vertices) > left:
+                low[row] = high[row] = vertices[int(rng.integers(len(vertices)))]
+            else:
+                left //= len(vertices)
+        lower.append(Table(family, low))
+        upper.append(Table(family, high))
+    return dag, lower, upper
+
+
+def make_row(rng: np.random.Generator, kind: str, levels: int) -> tuple[np.ndarray, np.ndarray]:
+    """The intervals of one row."""
+    if kind == "vacuous":
+        return np.zeros(levels), np.ones(levels)
+    if kind == "idm":
+        counts = rng.integers(0, 12, levels)
+        return counts / (counts.sum() + 1), (counts + 1) / (counts.sum() + 1)
+    point = rng.dirichlet(np.ones(levels))
+    if kind == "zeros":
+        point = np.where(rng.random(levels) < 0.4, 0.0, point)
+        point = point / point.sum() if point.any() else np.eye(levels)[0]
+    width = rng.random(levels) * rng.choice([0.02, 0.3])
+    return np.maximum(point - width, 0.0), np.minimum(point + width * (point > 0), 1.0)
+
+
+def enumerate_joints(dag: DAG, lower: list[Table], upper: list[Table]) -> np.ndarray:
+    """The joint distribution of every combination of vertices, by multiplying it out."""
+    rows = [
+        (i, row, list_vertices(low.values[row], high.values[row]))
+        for i, (low, high) in enumerate(zip(lower, upper, strict=True))
+        for row in np.ndindex(*low.values.shape[:-1])
+    ]
+    sizes = [table.values.shape[-1] for table in lower]
+    combinations = list(product(*(range(len(vertices)) for _, _, vertices in rows)))
+    picks = np.array(combinations, dtype=int).reshape(len(combinations), len(rows))
+    joint = np.ones((len(picks), *sizes))
+    for i, name in enumerate(dag.nodes):
+        table = np.empty((len(picks), *lower[i].values.shape))
+        for k, (node, row, vertices) in enumerate(rows):
+            if node == i:
+                table[(slice(None), *row)] = vertices[picks[:, k]]
+        axes = [dag.index(member) for member in dag.family(name)]
+        order = np.argsort(axes)
+        spread = table.transpose(0, *(1 + order))
+        joint = joint * spread.reshape(
+            len(picks), *(size if k in axes else 1 for k, size in enumerate(sizes))
+        )
+    return joint
+
+
+def truth(
+    joint: np.ndarray, dag: DAG, targets: list[str], functions: np.ndarray, evidence: dict[str, list[int]]
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The least and the greatest E[f | e] over all vertex networks that allow the evidence."""
+    mask = np.ones(joint.shape[1:])
+    for name, codes in evidence.items():
+        axis = dag.index(name)
+        keep = np.isin(np.arange(mask.shape[axis]), codes)
+        mask = mask * keep.reshape([-1 if k == axis else 1 for k in range(mask.ndim)])
+    posterior = joint * mask
+    known = posterior.reshape(len(joint), -1).sum(axis=1)
+    axes = [dag.index(name) for name in targets]
+    order = np.argsort(axes)
+    shape = [size if k in axes else 1 for k, size in enumerate(joint.shape[1:])]
+    values = []
+    for function in functions:
+        spread = function.transpose(order).reshape(shape)
+        values.append((posterior * spread).reshape(len(joint), -1).sum(axis=1))
+    possible = known > 1e-300
+    if not possible.any():
+        return None
+    ratio = np.array(values)[:, possible] / known[possible]
+    return ratio.min(axis=1), ratio.max(axis=1)
+
+
+@st.composite
+def questions(
+    draw: st.DrawFn, dag: DAG, sizes: dict[str, int]
+) -> tuple[list[str], np.ndarray, dict[str, list[int]]]:
+    """A marginal, a joint event or an expectation, given levels or sets of levels of some other nodes."""
+    targets = draw(st.lists(st.sampled_from(dag.nodes), min_size=1, max_size=2, unique=True))
+    shape = tuple(sizes[name] for name in targets)
+    if draw(st.booleans()):
+        functions = np.eye(prod(shape)).reshape(-1, *shape)
+    else:
+        functions = np.random.default_rng(draw(st.integers(0, 999))).normal(size=(2, *shape))
+    evidence = {}
+    for name in draw(st.lists(st.sampled_from(dag.nodes), max_size=3, unique=True)):
+        codes = draw(st.lists(st.integers(0, sizes[name] - 1), min_size=1, max_size=sizes[name], unique=True))
+        evidence[name] = codes
+    return targets, functions, evidence
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.data())
+def test_outer_contains_and_inner_is_contained(data: st.DataObject) -> None:
+    """On random small networks, any levels, any rows, any evidence: outer ⊇ exact ⊇ inner, and inner ⊆ outer."""
+    dag, lower, upper = data.draw(credal_networks())
+    sizes = {name: table.values.shape[-1] for name, table in zip(dag.nodes, lower, strict=True)}
+    targets, functions, evidence = data.draw(questions(dag, sizes))
+    exact = truth(enumerate_joints(dag, lower, upper), dag, targets, functions, evidence)
+    if exact is None:
+        with pytest.raises(ImpossibleEvidence):
+            bound(dag, lower, upper, targets, functions, evidence)
+        return
+    found = bound(dag, lower, upper, targets, functions, evidence)
+    assert found.inner_lower is not None
+    assert found.inner_upper is not None
+    scale = functions.max() - functions.min()
+    assert (found.lower <= exact[0] + CLOSE * scale).all()
+    assert (found.upper >= exact[1] - CLOSE * scale).all()
+    assert (found.inner_lower >= exact[0] - CLOSE * scale).all()
+    assert (found.inner_upper <= exact[1] + CLOSE * scale).all()
+    assert (found.lower <= found.inner_lower).all()
+    assert (found.inner_upper <= found.upper).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_exact_is_exact(data: st.DataObject) -> None:
+    """Given the time it needs, the search ends at what enumeration finds."""
+    dag, lower, upper = data.draw(credal_networks())
+    sizes = {name: table.values.shape[-1] for name, table in zip(dag.nodes, lower, strict=True)}
+    targets, functions, evidence = data.draw(questions(dag, sizes))
+    exact = truth(enumerate_joints(dag, lower, upper), dag, targets, functions[:2], evidence)
+    if exact is None:
+        return
+    found = bound(
+        dag, lower, upper, targets, functions[:2], evidence, method="exact", seconds=60, precision=1e-6
+    )
+    scale = functions.max() - functions.min()
+    assert np.abs(found.lower - exact[0]).max() <= 2e-6 * scale
+    assert np.abs(found.upper - exact[1]).max() <= 2e-6 * scale
