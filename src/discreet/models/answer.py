@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.vocabulary.errors import QueryError
-from discreet.vocabulary.table import Table
+from discreet.vocabulary.table import Array, Table
 from discreet.vocabulary.wording import list_some, show
 
 SHOWN = 12
@@ -25,8 +25,16 @@ class Answer(Mapping[Any, float]):
     table: Table
     levels: tuple[tuple[str, ...], ...]
     given: str
+    lower: Array | None = None
+    """Where the answer has intervals: their lower ends, shaped like the table."""
+    upper: Array | None = None
+    meaning: str = ""
+    """What the intervals promise, in a sentence."""
 
     def __getitem__(self, level: Any) -> float:
+        return float(self.table.values[self._encode(level)])
+
+    def _encode(self, level: Any) -> tuple[int, ...]:
         asked = level if isinstance(level, tuple) else (level,)
         if len(asked) != len(self.levels):
             raise QueryError(
@@ -40,7 +48,7 @@ class Answer(Mapping[Any, float]):
                     f"{show(wanted)} is not a level of {show(name)}; allowed are {list_some(allowed)}"
                 )
             codes.append(allowed.index(wanted))
-        return float(self.table.values[tuple(codes)])
+        return tuple(codes)
 
     def __contains__(self, level: object) -> bool:
         try:
@@ -62,6 +70,13 @@ class Answer(Mapping[Any, float]):
     def __len__(self) -> int:
         return self.table.cells
 
+    def interval(self, level: Any) -> tuple[float, float]:
+        """The lower and the upper end at a level, or a tuple of levels; both are the probability if there are none."""
+        codes = self._encode(level)
+        if self.lower is None or self.upper is None:
+            return (float(self.table.values[codes]),) * 2
+        return float(self.lower[codes]), float(self.upper[codes])
+
     @property
     def probabilities(self) -> np.typing.NDArray[np.float64]:
         """The probabilities as an array with one axis for each target."""
@@ -82,24 +97,39 @@ class Answer(Mapping[Any, float]):
 
     def __repr__(self) -> str:
         shown = self._shown()
-        width = max(len(label) for label, _ in shown)
-        lines = [f"  {label:<{width}}  {probability:.4f}" for label, probability in shown]
+        width = max(len(label) for label, *_ in shown)
+        lines = [f"  {label:<{width}}  {probability:.4f}{ends}" for label, probability, ends in shown]
         hidden = len(self) - len(shown)
-        return "\n".join([self.title, *lines] + ([f"  … and {hidden} less probable"] if hidden else []))
+        return "\n".join(
+            [self.title, *lines]
+            + ([f"  … and {hidden} less probable"] if hidden else [])
+            + ([f"  {self.meaning}"] if self.meaning else [])
+        )
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td style='text-align:left'>{escape(label)}</td><td>{probability:.4f}</td><td>"
+            f"<tr><td style='text-align:left'>{escape(label)}</td><td>{probability:.4f}{ends}</td><td>"
             f"<div style='background:#4878a8;height:.7em;width:{100 * probability:.1f}px'></div></td></tr>"
-            for label, probability in self._shown()
+            for label, probability, ends in self._shown()
         )
-        return f"<table><caption>{escape(self.title)}</caption>{rows}</table>"
+        foot = f"<tr><td colspan='3' style='text-align:left'>{escape(self.meaning)}</td></tr>"
+        return f"<table><caption>{escape(self.title)}</caption>{rows}{foot if self.meaning else ''}</table>"
 
-    def _shown(self) -> list[tuple[str, float]]:
-        pairs = [(level if isinstance(level, str) else ", ".join(level), p) for level, p in self.items()]
-        if len(pairs) > SHOWN:
-            pairs = sorted(pairs, key=lambda pair: -pair[1])[:SHOWN]
-        return pairs
+    def _shown(self) -> list[tuple[str, float, str]]:
+        """The label, the probability and, if there is one, the interval of each level that is printed."""
+        levels = list(self)
+        if len(levels) > SHOWN:
+            levels = sorted(levels, key=lambda level: -self[level])[:SHOWN]
+        return [
+            (level if isinstance(level, str) else ", ".join(level), self[level], self._show_interval(level))
+            for level in levels
+        ]
+
+    def _show_interval(self, level: Any) -> str:
+        if self.lower is None:
+            return ""
+        low, high = self.interval(level)
+        return f"  [{low:.4f}, {high:.4f}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,13 +96,13 @@ def restore_network(document: object) -> Network:
         what = f"the key {show(odd)} is unknown" if odd is not None else "a key is missing"
         raise FormatError(f"{what}; a network has {list_some(KEYS)}")
     schema = Schema.from_json(document["schema"])
-    dag = _restore_graph(document["parents"], schema)
-    columns = _require_list(document["cpts"], "cpts")
+    dag = restore_graph(document["parents"], schema)
+    columns = require_list(document["cpts"], "cpts")
     if len(columns) != len(dag):
         raise FormatError(f"cpts has {len(columns)} tables for {len(dag)} nodes")
     sizes = schema.sizes
     tables = [
-        _restore_table(dag.family(name), values, sizes)
+        restore_table(dag.family(name), values, sizes)
         for name, values in zip(dag.nodes, columns, strict=True)
     ]
     return Network(schema, dag, tuple(tables))
@@ -139,24 +139,26 @@ def _contents(value: list[Any] | dict[str, Any]) -> list[Any]:
     return list(value.values()) if isinstance(value, dict) else value
 
 
-def _restore_graph(document: object, schema: Schema) -> DAG:
-    entries = _require_list(document, "parents")
+def restore_graph(document: object, schema: Schema) -> DAG:
+    """The graph in a list of [name, parents] pairs in schema order."""
+    entries = require_list(document, "parents")
     if len(entries) != len(schema):
         raise FormatError(f"parents has {len(entries)} entries for {len(schema)} attributes")
     found: dict[str, tuple[str, ...]] = {}
     for name, entry in zip(schema.names, entries, strict=True):
         if not isinstance(entry, list) or len(entry) != 2 or entry[0] != name:
             raise FormatError(f"parents: found {show(entry)} where [{show(name)}, [...]] should be")
-        parents = _require_list(entry[1], f"the parents of {show(name)}")
+        parents = require_list(entry[1], f"the parents of {show(name)}")
         if not all(isinstance(parent, str) for parent in parents) or len(parents) > MAX_PARENTS:
             raise FormatError(f"the parents of {show(name)} must be at most {MAX_PARENTS} names")
         found[name] = tuple(parents)
     return DAG.build(found)
 
 
-def _restore_table(family: Sequence[str], document: object, sizes: Mapping[str, int]) -> Table:
+def restore_table(family: Sequence[str], document: object, sizes: Mapping[str, int]) -> Table:
+    """The table over a family in a flat list of numbers between 0 and 1."""
     name = show(family[-1])
-    values = _require_list(document, f"the table of {name}")
+    values = require_list(document, f"the table of {name}")
     shape = [sizes[member] for member in family]
     if len(values) != count_cells(shape):
         raise FormatError(f"the table of {name} has {len(values):,} numbers; it needs {_count(shape)}")
@@ -175,7 +177,8 @@ def _count(shape: Sequence[int]) -> str:
     return f"{cells:,}" if cells < 10**18 else "more than 10^18"
 
 
-def _require_list(value: object, what: str) -> list[Any]:
+def require_list(value: object, what: str) -> list[Any]:
+    """The value if it is an array, else a refusal that calls it `what`."""
     if not isinstance(value, list):
         raise FormatError(f"{what} must be an array, not {show(value)}")
     return value

@@ -86,7 +86,7 @@ def bound(
     doubled = np.concatenate(
         [problem.functions, -problem.functions]
     )  # an upper bound on f is a lower one on −f
-    elimination = _plan(problem, len(doubled) * starts)
+    elimination = plan_elimination(problem, len(doubled) * starts)
     if elimination is None and method != "outer":
         method = "outer"
     if method == "outer" or elimination is None:
@@ -120,7 +120,7 @@ def require_possible(dag: DAG, lower: Sequence[Table], upper: Sequence[Table], e
     if all(upper[dag.index(name)].values.min() > 0 for name in above):
         return
     problem = pose(dag, lower, upper, (), np.zeros(1), evidence, whole=True)
-    elimination = _plan(problem, 1) if problem.locals else None
+    elimination = plan_elimination(problem, 1) if problem.locals else None
     if elimination is None:
         return  # too wide to tell; the outer bounds hold all the same
     centre = [centre_of(local.rows.lower, local.rows.upper) for local in problem.locals]
@@ -135,7 +135,8 @@ class _Sides:
     coarse: bool
 
 
-def _plan(problem: Problem, batch: int) -> Elimination | None:
+def plan_elimination(problem: Problem, batch: int) -> Elimination | None:
+    """Exact elimination for so many networks at once; None if the graph is too dense for that."""
     try:
         return Elimination(problem, max(CELLS // batch, 2**12))
     except TooLarge:

@@ -1,0 +1,16 @@
+"""Credal networks: rows known within intervals, made from counts, around a network, or from noisy measurements."""
+
+from discreet.models.credal.document import read_credal, write_credal
+from discreet.models.credal.interval import Decision, Interval
+from discreet.models.credal.makers import contaminate, idm
+from discreet.models.credal.network import CredalNetwork
+
+__all__ = [
+    "CredalNetwork",
+    "Decision",
+    "Interval",
+    "contaminate",
+    "idm",
+    "read_credal",
+    "write_credal",
+]

@@ -1,0 +1,357 @@
+"""A credal network: a graph whose rows of probabilities are known only within intervals, and what follows from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.algorithms.bounds import Bracket, Method, bound, find_candidates, list_vertices, tighten
+from discreet.algorithms.bounds.inner import centre_of
+from discreet.models.answer import Answer
+from discreet.models.credal.evidence import describe_sets, encode_sets, weigh_sets
+from discreet.models.credal.interval import Decision, Interval
+from discreet.models.evidence import Given, encode_evidence, require_attribute, require_targets
+from discreet.models.network import ROW_TOLERANCE, Network
+from discreet.models.provenance import Provenance
+from discreet.vocabulary.errors import ImpossibleEvidence, NetworkError, QueryError, TooLarge
+from discreet.vocabulary.graph import DAG
+from discreet.vocabulary.schema import Schema
+from discreet.vocabulary.table import Array, Table, require_cells
+
+MOST_LEVELS = 4096
+"""The most combinations of target levels that are bounded in one question."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CredalNetwork:
+    """All networks with this graph whose rows lie within the intervals: the strong extension [003, Def. 4].
+
+    Every row stands for the set {p : lower ≤ p ≤ upper, Σp = 1}, chosen independently of all others.
+    """
+
+    schema: Schema
+    dag: DAG
+    lower: tuple[Table, ...]
+    upper: tuple[Table, ...]
+    meaning: str = ""
+    """What lies in the intervals, and how sure that is, in a sentence."""
+    provenance: Provenance | None = field(default=None, compare=False)
+    """Set if the intervals were made from noisy measurements of private rows."""
+    _centre: Network | None = field(init=False, default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.schema.names != self.dag.nodes:
+            raise NetworkError(
+                f"the schema declares {', '.join(self.schema.names)}; the graph has {', '.join(self.dag.nodes)}"
+            )
+        for what, tables in (("lower", self.lower), ("upper", self.upper)):
+            if len(tables) != len(self.dag):
+                raise NetworkError(f"{len(self.dag)} nodes need as many {what} tables, not {len(tables)}")
+        sizes = self.schema.sizes
+        for name, low, high in zip(self.dag.nodes, self.lower, self.upper, strict=True):
+            _check_ends(name, low, high, self.dag.family(name), sizes)
+
+    @classmethod
+    def build(
+        cls,
+        schema: Schema | Mapping[str, Sequence[str]],
+        parents: DAG | Mapping[str, Sequence[str]],
+        lower: Mapping[str, npt.ArrayLike],
+        upper: Mapping[str, npt.ArrayLike],
+        *,
+        meaning: str = "",
+    ) -> CredalNetwork:
+        """A credal network from plain arrays with one axis for each parent, in order, then the child's axis."""
+        declared = schema if isinstance(schema, Schema) else Schema.of(schema)
+        graph = parents if isinstance(parents, DAG) else DAG.build(parents)
+        if set(graph.nodes) != set(declared.names):
+            raise NetworkError(
+                f"the schema declares {', '.join(declared.names)}; the graph has {', '.join(graph.nodes)}"
+            )
+        dag = DAG.build({name: graph.parents_of(name) for name in declared.names})
+        ends = [_arrange(dag, given, what) for what, given in (("lower", lower), ("upper", upper))]
+        return cls(declared, dag, ends[0], ends[1], meaning)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The attributes, in schema order."""
+        return self.dag.nodes
+
+    def ends(self, name: str) -> tuple[Table, Table]:
+        """The lower and the upper table of a node."""
+        index = self.dag.index(name)
+        return self.lower[index], self.upper[index]
+
+    def tighten(self) -> CredalNetwork:
+        """The same sets with reachable intervals: each end is attained by some distribution of its row."""
+        ends = [tighten(low.values, high.values) for low, high in zip(self.lower, self.upper, strict=True)]
+        axes = [table.axes for table in self.lower]
+        return CredalNetwork(
+            self.schema,
+            self.dag,
+            tuple(Table(names, low) for names, (low, _) in zip(axes, ends, strict=True)),
+            tuple(Table(names, high) for names, (_, high) in zip(axes, ends, strict=True)),
+            self.meaning,
+            self.provenance,
+        )
+
+    def vertices(self, name: str, given: Given | None = None) -> npt.NDArray[np.float64]:
+        """The extreme distributions of the row of a node at these levels of its parents, one a line."""
+        require_attribute(self.schema, name)
+        codes = encode_evidence(self.schema, given)
+        if set(codes) != set(self.dag.parents_of(name)):
+            raise QueryError(f"a row of {name!r} is named by a level of each of {self.dag.parents_of(name)}")
+        low, high = (end.select(codes).values for end in self.ends(name))
+        return list_vertices(low, high)
+
+    def contains(self, network: Network, tolerance: float = 1e-9) -> bool:
+        """Whether every row of a network with the same schema and graph lies within its intervals."""
+        if network.schema != self.schema or network.dag != self.dag:
+            raise NetworkError("the network has another schema or graph than the credal network")
+        return all(
+            bool(
+                (low.values - tolerance <= cpt.values).all() and (cpt.values <= high.values + tolerance).all()
+            )
+            for low, high, cpt in zip(self.lower, self.upper, network.cpts, strict=True)
+        )
+
+    @property
+    def widths(self) -> dict[str, float]:
+        """For each node the mean width of its reachable intervals."""
+        found = self.tighten()
+        return {
+            name: float((high.values - low.values).mean())
+            for name, low, high in zip(self.nodes, found.lower, found.upper, strict=True)
+        }
+
+    @property
+    def width(self) -> float:
+        """The mean width of all reachable intervals, each cell of each table counted once."""
+        found = self.tighten()
+        pairs = list(zip(found.lower, found.upper, strict=True))
+        return sum(float((high.values - low.values).sum()) for low, high in pairs) / sum(
+            low.cells for low, _ in pairs
+        )
+
+    @property
+    def centre(self) -> Network:
+        """The network in the middle: l + (u − l)·(1 − Σl)/Σ(u − l) in every row of reachable intervals."""
+        if self._centre is None:
+            found = self.tighten()
+            cpts = tuple(
+                Table(low.axes, centre_of(low.values, high.values))
+                for low, high in zip(found.lower, found.upper, strict=True)
+            )
+            object.__setattr__(self, "_centre", Network(self.schema, self.dag, cpts))
+        assert self._centre is not None
+        return self._centre
+
+    def query(
+        self,
+        target: str | Sequence[str],
+        given: Given | None = None,
+        *,
+        method: Method = "both",
+        seconds: float = 10.0,
+    ) -> Answer:
+        """Bounds on P(target | given) for every level, around the answer of the centre.
+
+        Evidence is a level or a collection of levels. `method` is "both" (outer bounds, and whether inner
+        ones meet them), "outer" (fastest), or "exact" (search for `seconds` per level at most; the best
+        bracket if time runs out).
+        """
+        targets = require_targets(self.schema, target)
+        shape = tuple(self.schema[name].size for name in targets)
+        cells = require_cells(f"the answer over {', '.join(targets)}", shape, MOST_LEVELS)
+        functions = np.eye(cells).reshape(cells, *shape)
+        if cells == 2:
+            functions = functions[:1]  # the other level is what is left
+        found = self._bound(targets, functions, given, method, seconds)
+        lower, upper = found.lower, found.upper
+        if cells == 2:
+            lower, upper = np.append(lower, 1.0 - upper), np.append(upper, 1.0 - lower)
+        levels = tuple(self.schema[name].levels for name in targets)
+        lower, upper = lower.reshape(shape), upper.reshape(shape)
+        return Answer(
+            self._answer_centre(targets, given, lower, upper),
+            levels,
+            describe_sets(given),
+            lower,
+            upper,
+            " ".join(part for part in (self.meaning, _tell(found, method)) if part),
+        )
+
+    def probability(
+        self, event: Given, given: Given | None = None, *, method: Method = "both", seconds: float = 10.0
+    ) -> Interval:
+        """Bounds on P(event | given); the event names a level, or several, of each of some attributes."""
+        happens = encode_sets(self.schema, event)
+        if not happens:
+            raise QueryError("the event is empty; name a level of at least one attribute")
+        shape = [self.schema[name].size for name in happens]
+        require_cells(f"the event over {', '.join(happens)}", shape)
+        function = np.ones([1] * len(shape))
+        for axis, (codes, size) in enumerate(zip(happens.values(), shape, strict=True)):
+            inside = np.isin(np.arange(size), codes).astype(np.float64)
+            function = function * inside.reshape([-1 if k == axis else 1 for k in range(len(shape))])
+        return Interval.of(self._bound(tuple(happens), function[None], given, method, seconds))
+
+    def expectation(
+        self,
+        name: str,
+        values: Mapping[str, float] | npt.ArrayLike,
+        given: Given | None = None,
+        *,
+        method: Method = "both",
+        seconds: float = 10.0,
+    ) -> Interval:
+        """Bounds on E[value(name) | given], with one finite value for each level of the attribute."""
+        attribute = require_attribute(self.schema, name)
+        if isinstance(values, Mapping):
+            if set(values) != set(attribute.levels):
+                raise QueryError(
+                    f"values for {name!r} must name each of its levels: {', '.join(attribute.levels)}"
+                )
+            values = [values[level] for level in attribute.levels]
+        function = np.asarray(values, dtype=np.float64)
+        if function.shape != (attribute.size,) or not np.isfinite(function).all():
+            raise QueryError(f"values for {name!r} must be {attribute.size} finite numbers")
+        return Interval.of(self._bound((name,), function[None], given, method, seconds))
+
+    def decide(self, target: str, given: Given | None = None) -> Decision:
+        """Which levels can be the most probable one: a level is out if another is certainly more probable.
+
+        What remains contains every level that is best in some network (E-admissible); those that were seen to
+        be best in one are named too.
+        """
+        attribute = require_attribute(self.schema, target)
+        try:
+            left, seen = find_candidates(
+                self.dag, self.lower, self.upper, target, encode_sets(self.schema, given)
+            )
+        except ImpossibleEvidence:
+            raise _refuse(given) from None
+        return Decision(
+            target,
+            describe_sets(given),
+            tuple(attribute.levels[code] for code in left),
+            tuple(attribute.levels[code] for code in seen),
+        )
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the credal network as JSON with its whole schema, all or nothing."""
+        from discreet.models.credal.document import write_credal
+
+        write_credal(self, path)
+
+    def __repr__(self) -> str:
+        cells = sum(table.cells for table in self.lower)
+        return (
+            f"CredalNetwork({len(self.dag)} nodes, {len(self.dag.edges())} edges, {cells} intervals, "
+            f"mean width {self.width:.3g})"
+        )
+
+    def _bound(
+        self, targets: Sequence[str], functions: Array, given: Given | None, method: Method, seconds: float
+    ) -> Bracket:
+        if method not in ("both", "outer", "inner", "exact"):
+            raise QueryError(f"the method is both, outer, inner or exact, not {method!r}")
+        codes = encode_sets(self.schema, given)
+        try:
+            return bound(
+                self.dag, self.lower, self.upper, targets, functions, codes, method=method, seconds=seconds
+            )
+        except ImpossibleEvidence:
+            raise _refuse(given) from None
+
+    def _answer_centre(
+        self, targets: tuple[str, ...], given: Given | None, lower: Array, upper: Array
+    ) -> Table:
+        """P(targets | given) at the centre; the middle of the bounds if the graph is too dense for that."""
+        try:
+            answer = self.centre.query(targets, likelihood=weigh_sets(self.schema, given))
+        except TooLarge:
+            return Table(targets, centre_of(lower.ravel(), upper.ravel()).reshape(lower.shape))
+        return Table(targets, np.clip(answer.table.values, lower, upper))
+
+
+def _tell(found: Bracket, method: Method) -> str:
+    """Whether the bounds are exact, and if not, how far they may be from it."""
+    if found.inner_lower is None or found.inner_upper is None:
+        return "Guaranteed bounds." if not found.coarse else "Guaranteed bounds, wider than they need be."
+    if method == "inner":
+        return "Attained bounds: some networks give these values, others may give more extreme ones."
+    gap = max((found.inner_lower - found.lower).max(), (found.upper - found.inner_upper).max())
+    if found.met().all() or gap < 5e-5:
+        return "The bounds are exact."
+    return f"The bounds are guaranteed; exact ones are at most {gap:.2g} narrower at each end."
+
+
+def _refuse(given: Given | None) -> ImpossibleEvidence:
+    return ImpossibleEvidence(
+        f"the evidence ({describe_sets(given)}) has probability zero in every network of the credal set"
+    )
+
+
+def _arrange(dag: DAG, given: Mapping[str, npt.ArrayLike], what: str) -> tuple[Table, ...]:
+    missing = [name for name in dag.nodes if name not in given]
+    if missing or len(given) > len(dag):
+        wrong = missing[0] if missing else next(name for name in given if name not in dag)
+        raise NetworkError(f"{what} table for {wrong!r}: {'missing' if missing else 'no such node'}")
+    found = []
+    for name in dag.nodes:
+        values = np.array(given[name], dtype=np.float64)
+        if values.ndim != len(dag.family(name)):
+            raise NetworkError(
+                f"{what} table of {name!r} needs axes {dag.family(name)}; its array has {values.ndim} dimensions"
+            )
+        found.append(Table(dag.family(name), values))
+    return tuple(found)
+
+
+def _check_ends(
+    name: str, low: Table, high: Table, family: tuple[str, ...], sizes: Mapping[str, Any]
+) -> None:
+    shape = tuple(sizes[member] for member in family)
+    for what, table in (("lower", low), ("upper", high)):
+        if table.axes != family:
+            raise NetworkError(f"{what} table of {name!r} has axes {table.axes}; its family is {family}")
+        if table.values.shape != shape:
+            raise NetworkError(
+                f"{what} table of {name!r} has shape {table.values.shape}; the schema says {shape}"
+            )
+        if table.values.dtype != np.float64:
+            raise NetworkError(
+                f"{what} table of {name!r} holds {table.values.dtype}; probabilities are float64"
+            )
+        if not np.isfinite(table.values).all():
+            raise NetworkError(f"{what} table of {name!r} holds a value that is not a finite number")
+    if low.values.min() < 0 or high.values.max() > 1:
+        odd = low.values.min() if low.values.min() < 0 else high.values.max()
+        raise NetworkError(f"table of {name!r} holds the end {odd:g}; ends lie between 0 and 1")
+    inverted = low.values > high.values
+    if inverted.any():
+        at = tuple(int(k) for k in np.argwhere(inverted)[0])
+        raise NetworkError(
+            f"table of {name!r}: at {_place(family, at)} the lower end {low.values[at]:.9g} is above "
+            f"the upper end {high.values[at]:.9g}"
+        )
+    least, most = low.values.sum(axis=-1), high.values.sum(axis=-1)
+    if least.max() > 1 + ROW_TOLERANCE or most.min() < 1 - ROW_TOLERANCE:
+        high_row = least.max() > 1 + ROW_TOLERANCE
+        at = tuple(
+            int(k) for k in np.unravel_index(int((least if high_row else -most).argmax()), least.shape)
+        )
+        raise NetworkError(
+            f"table of {name!r}: at {_place(family[:-1], at)} the lower ends sum to {least[at]:.9g} and the upper "
+            f"ends to {most[at]:.9g}; no distribution fits unless 1 lies between"
+        )
+
+
+def _place(names: Sequence[str], codes: Sequence[int]) -> str:
+    return "(" + ", ".join(f"{name}={code}" for name, code in zip(names, codes, strict=True)) + ")"
