@@ -1,0 +1,169 @@
+"""The bounds of [002] beside what the mechanisms really do."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from discreet.judgement.theory_posterior import (
+    bound_divergence,
+    bound_fourier,
+    bound_maximum,
+    bound_stealth,
+    bound_updates,
+    tabulate,
+)
+from discreet.learning import posterior
+from discreet.learning.posterior.smoothness import (
+    StochasticBound,
+    bound_log_ratio,
+    bound_stochastically,
+    compare_likelihoods,
+    concentrate,
+    join_concentrations,
+    sum_log_ratios,
+)
+from discreet.models.posterior import Posterior
+from discreet.privacy.airlock import Airlock
+from discreet.privacy.budget import PureDP
+from discreet.vocabulary.errors import MechanismError
+from discreet.vocabulary.graph import DAG
+from discreet.vocabulary.schema import Schema
+from discreet.vocabulary.table import Table
+
+NAMES = ("y", "a", "b", "c")
+SIZES = dict.fromkeys(NAMES, 2)
+DAG_4 = DAG.build({"y": [], "a": ["y"], "b": ["y"], "c": ["y", "a"]})
+SCHEMA = Schema.of({name: ["0", "1"] for name in NAMES})
+ROWS = {name: np.random.default_rng(i).integers(0, 2, 60) for i, name in enumerate(NAMES)}
+
+
+def open_rows() -> Airlock:
+    return Airlock.open(ROWS, SCHEMA, budget=PureDP(10**6), unit="replace-one")
+
+
+def exact_tables() -> list[Table]:
+    with open_rows() as airlock:
+        return [found.noisy for found in airlock.reveal(DAG_4.families(), reason="test")]
+
+
+def test_updates_stay_within_proposition_1() -> None:
+    """With δ = 0.2, at most a fifth of 100 releases may leave the bound; and they do come near it."""
+    airlock, truth = open_rows(), exact_tables()
+    bound = bound_updates(DAG_4, SIZES, 1.0, 0.2)
+    assert bound == pytest.approx(8 * math.log(18 / 0.2))
+    far = []
+    for _ in range(100):
+        found = posterior.laplace(airlock, DAG_4, spend=1)
+        assert found.updates is not None
+        far.append(max(np.abs(u.values - t.values).max() for u, t in zip(found.updates, truth, strict=True)))
+    assert 1 <= sum(gap > bound for gap in far) <= 35
+    assert bound_updates(DAG_4, SIZES, 1.0, 0.2, replaced=False) == pytest.approx(bound / 2)
+
+
+def test_the_divergence_never_leaves_its_corners_and_the_printed_mean_fails_on_an_empty_row() -> None:
+    schema, dag = Schema.of({"y": ["0", "1"]}), DAG.build({"y": []})
+    exact = Posterior(schema, dag, (Table(("y",), np.array([1.0, 1.0])),))
+    bound = bound_divergence([np.ones(2)], [np.zeros(2)], 50, 0.05)
+    assert bound.expected == 0.0 and bound.deviation > 0
+    rng = np.random.default_rng(3)
+    measured = []
+    for noise in rng.laplace(scale=10, size=(300, 2)):
+        noisy = Posterior(schema, dag, (Table(("y",), 1 + np.clip(noise, 0, 50)),))
+        measured.append(exact.kl(noisy))
+    assert np.mean(measured) > 0.5  # beyond the printed bound on the mean
+    assert max(measured) <= bound.worst + 1e-9
+    full = bound_divergence([np.ones(2)], [np.array([20.0, 30.0])], 50, 0.05)
+    assert full.expected == pytest.approx(50 * math.log(21 * 31))
+    assert full.worst < full.expected  # where there are counts, the printed bound holds with room to spare
+
+
+def test_the_printed_numbers_of_theorem_3_and_corollary_3() -> None:
+    """On bits, with the printed scale: (4|N|/ε)(2^|π|·ln(|N|/δ) + t|N|) and 4t|N|²/ε."""
+    size = 1 + 4 + 4 + 1  # ∅, four single bits, ya yb yc ac, yac
+    scale = 2 * size / 0.5
+    printed = 4 * size / 0.5 * (2**2 * math.log(size / 0.1) + 1.5 * size)
+    assert bound_fourier(DAG_4, SIZES, "c", scale, 0.1, t=1.5) == pytest.approx(printed)
+    raised, chance = bound_stealth(DAG_4, SIZES, scale, 1.5)
+    assert raised == pytest.approx(4 * 1.5 * size**2 / 0.5)
+    assert chance == pytest.approx(1 - math.exp(-1.5))
+
+
+def test_fourier_tables_stay_within_theorem_3() -> None:
+    airlock, truth = open_rows(), exact_tables()
+    beyond = 0
+    for _ in range(60):
+        found = posterior.fourier(airlock, DAG_4, spend=1, sensitivity="paper")
+        assert found.updates is not None
+        gap = np.abs(found.updates[3].values - truth[3].values).sum()
+        beyond += gap > bound_fourier(DAG_4, SIZES, "c", 20.0, 0.2)
+    assert beyond <= 12 + 10
+
+
+def test_lemma_4_holds_on_a_grid_once_the_sensitivity_is_in_it() -> None:
+    """P(score < best − 2t) computed in full, at several Δ; the printed bound, for Δ = ½, fails at a larger one."""
+    scores = np.random.default_rng(4).normal(scale=6, size=500)
+    failed = False
+    for sensitivity in (0.5, 2.0, 10.0):
+        chance = np.exp(0.8 * (scores - scores.max()) / (2 * sensitivity))
+        chance /= chance.sum()
+        for t in (0.5, 2.0, 5.0):
+            low = chance[scores <= scores.max() - 2 * t].sum()
+            mass = float((scores > scores.max() - t).mean())
+            assert low <= bound_maximum(0.8, t, mass, sensitivity) + 1e-12
+            failed |= low > bound_maximum(0.8, t, mass)
+    assert failed
+
+
+def test_table_1_has_a_line_for_each_mechanism() -> None:
+    lines = tabulate(DAG_4, SIZES, 1.0, 60)
+    assert [line.mechanism for line in lines] == ["Laplace", "Fourier", "Sampler", "MAP"]
+    assert all(math.isfinite(line.bound) and line.bound > 0 for line in lines)
+    assert lines[2].bound == pytest.approx(1 / (1 + math.exp(1 / 8)))
+    assert "0.4688" in str(lines[2])
+    with pytest.raises(MechanismError):
+        tabulate(DAG_4, SIZES, 0.0, 60)
+
+
+def test_lipschitz_constants_of_networks_add_up() -> None:
+    assert bound_log_ratio(0.25) == pytest.approx(math.log(3))
+    assert bound_log_ratio(0.1, 3) == pytest.approx(math.log(8))
+    assert sum_log_ratios([0.25, 0.25, 0.1], [2, 2, 3]) == pytest.approx(2 * math.log(3) + math.log(8))
+    with pytest.raises(MechanismError):
+        bound_log_ratio(0.6)
+
+
+@pytest.mark.parametrize(("alpha", "beta", "start"), [(1.0, 1.0, 1.0), (5.0, 5.0, 0.5), (0.7, 2.0, 2.0)])
+def test_a_prior_concentrates_as_fast_as_it_says_and_no_faster(
+    alpha: float, beta: float, start: float
+) -> None:
+    rate = concentrate(alpha, beta, start)
+    law = stats.beta(alpha, beta)
+
+    def outside(length: float) -> float:
+        border = 1 / (1 + math.exp(length))
+        return float(law.cdf(border) + law.sf(1 - border))
+
+    lengths = np.linspace(start, start + 30, 400)
+    assert all(outside(length) <= math.exp(-rate * length) * (1 + 1e-9) for length in lengths)
+    assert any(outside(length) > math.exp(-1.05 * rate * length) for length in lengths)
+    assert rate <= min(alpha, beta)
+
+
+def test_the_stochastic_guarantee_is_vacuous_for_uniform_priors() -> None:
+    """[002, Thm. 4.2] Even one bit under a uniform prior has δ above 1; seventeen have more than a thousand."""
+    ratios = compare_likelihoods({"y": np.ones(2), "x": np.ones((2, 2))})
+    assert ratios == {"y": 2.0, "x": 2.0}
+    rate = join_concentrations([concentrate(50.0, 50.0, 1.0)], 1.0)
+    one = bound_stochastically(rate, 1.0, [2.0])
+    many = bound_stochastically(rate, 1.0, [2.0] * 17)
+    assert one.delta > 1 and one.vacuous and "vacuous" in str(one)
+    assert many.delta > 1000
+    assert join_concentrations([1.0] * 5, 1.0) == 0.0
+    nothing = bound_stochastically(0.0, 1.0, [2.0])
+    assert nothing.vacuous and "premises" in str(nothing)
+    assert not StochasticBound(0.02, 0.1, True).vacuous
+    assert "private" in str(StochasticBound(0.02, 0.1, True))
