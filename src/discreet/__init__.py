@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from discreet.models.bif import read_bif, write_bif
     from discreet.models.network import Network
     from discreet.models.network_json import read_network, write_network
+    from discreet.models.release import read_release, write_release
     from discreet.models.rows import Rows
     from discreet.privacy.airlock import Airlock
     from discreet.privacy.budget import ZCDP, ApproxDP, PureDP, Unit
@@ -46,8 +47,10 @@ __all__ = [
     "open_ledger",
     "read_bif",
     "read_network",
+    "read_release",
     "write_bif",
     "write_network",
+    "write_release",
 ]
 
 # The module where each public name lives; loaded on first use, so that `import discreet` costs nothing.
@@ -72,8 +75,10 @@ _HOMES = {
     "open_ledger": "discreet.privacy.ledger",
     "read_bif": "discreet.models.bif",
     "read_network": "discreet.models.network_json",
+    "read_release": "discreet.models.release",
     "write_bif": "discreet.models.bif",
     "write_network": "discreet.models.network_json",
+    "write_release": "discreet.models.release",
 }
 
 if not TYPE_CHECKING:  # a type checker that saw this function would believe in every name

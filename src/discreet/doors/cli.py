@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.doors import cli_ask, cli_audit, cli_budget
+from discreet.doors import cli_ask, cli_audit, cli_budget, cli_examples, cli_release
 from discreet.vocabulary.errors import DiscreetError
 
 FINE, PROBLEMS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -23,6 +23,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(cli_budget.app, name="budget")
+app.command(epilog="Example: discreet examples clinic")(cli_examples.examples)
+app.command(
+    epilog="Example: discreet release patients.csv --schema schema.toml --graph graph.bif --epsilon 1 "
+    "--ledger clinic.ledger --account clinic --out published"
+)(cli_release.release)
 app.command(epilog='Example: discreet query asia.json "P(lung | smoke=yes)" "MPE(dysp=yes)"')(cli_ask.query)
 app.command(
     epilog="Example: discreet synthesize asia.json --rows 10000 --seed 7 --given smoke=yes --out rows.csv"

@@ -20,6 +20,7 @@ from discreet.learning.independent import (
     predict_error,
     read_prior,
 )
+from discreet.learning.stated import stated
 from discreet.models.network import Network
 from discreet.models.provenance import Provenance
 from discreet.vocabulary.errors import BudgetError, TableError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from discreet.privacy.subsample import Subsampling
 
 
+@stated
 def dependent(
     airlock: Airlock,
     dag: DAG,

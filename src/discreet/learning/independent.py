@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.algorithms.consistency import clamp, condition, settle, weigh_by_precision
+from discreet.learning.stated import stated
 from discreet.models.network import Network
 from discreet.models.provenance import Provenance
 from discreet.vocabulary.errors import GraphError, TableError
@@ -49,6 +50,7 @@ class Parameters:
         return tuple(found for pair in zip(self.families, self.parents, strict=True) for found in pair)
 
 
+@stated
 def independent(
     airlock: Airlock, dag: DAG, *, spend: Spend, prior: Prior | None = None, request: str | None = None
 ) -> Network:
@@ -152,7 +154,7 @@ def estimate_rows(measured: Sequence[Measurement]) -> float:
 
 
 def predict_error(variance: float, parents: Measurement, levels: int, rows: float) -> float:
-    """The L1 error that noise of this variance adds to a row of a conditional, weighed by how often the row occurs; at most 2.
+    """The L1 error that such noise adds to a row of a conditional, weighed by how often the row occurs; at most 2.
 
     A row of m rows of data is off by about levels·E|noise|/m, at most by about 1, and counts m/n: together
     Σ_pa min(levels·E|noise|, m)/n, with m from the noisy table of the parents.

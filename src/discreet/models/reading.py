@@ -1,15 +1,21 @@
-"""Any file that holds a network: a release, a network of discreet, or BIF; told by its content, not by its name."""
+"""Any file that holds a network or a graph: a release, a network of discreet, BIF, or a list of arrows; told by its
+content, not by its name."""
 
 from __future__ import annotations
 
 import os
+import re
 
 from discreet.models.bif import parse_bif
+from discreet.models.edges import parse_edges
 from discreet.models.network import Network
 from discreet.models.network_json import MAX_BYTES, parse_network
 from discreet.models.release import FORMAT as RELEASE
 from discreet.models.release import parse_release
+from discreet.vocabulary.errors import GraphError
 from discreet.vocabulary.files import read_text
+from discreet.vocabulary.graph import DAG
+from discreet.vocabulary.schema import Schema
 
 HEAD = 4096
 """Both documents of discreet name their format in their first line."""
@@ -17,9 +23,37 @@ HEAD = 4096
 
 def read_model(path: str | os.PathLike[str]) -> Network:
     """The network in a release, a network document or a BIF file, plain or gzip."""
-    text, name = read_text(path, MAX_BYTES), os.fspath(path)
+    return parse_model(read_text(path, MAX_BYTES), os.fspath(path))
+
+
+def parse_model(text: str, name: str) -> Network:
+    """The network in a text of any of these formats; `name` is how messages call it."""
     if not text.lstrip().startswith("{"):
         return parse_bif(text, name)
     if f'"{RELEASE}"' in text[:HEAD]:
         return parse_release(text, name).network
     return parse_network(text, name)
+
+
+def read_graph(path: str | os.PathLike[str], schema: Schema) -> DAG:
+    """The graph in a file over the attributes of a schema: of any network, or lines such as "smoke -> lung"."""
+    text, name = read_text(path, MAX_BYTES), os.fspath(path)
+    if not text.lstrip().startswith("{") and not _looks_like_bif(text):
+        try:
+            return parse_edges(text, schema, name)
+        except GraphError as error:
+            raise GraphError(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
+    dag = parse_model(text, name).dag
+    strange = sorted(set(dag.nodes) ^ set(schema.names))
+    if strange:
+        where = (
+            "in the graph but not in the schema"
+            if strange[0] in dag
+            else "in the schema but not in the graph"
+        )
+        raise GraphError(f"{name}: attribute {strange[0]!r} is {where}; both must name the same attributes")
+    return DAG.build({node: dag.parents_of(node) for node in schema.names})
+
+
+def _looks_like_bif(text: str) -> bool:
+    return re.search(r"^\s*(network|variable|probability)\b[^\n]*[{(]", text, re.MULTILINE) is not None

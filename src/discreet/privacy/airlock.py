@@ -24,6 +24,7 @@ from discreet.privacy.mechanism import AdditiveNoise, Noise, Selection, calibrat
 from discreet.privacy.noise import add_noise, choose
 from discreet.privacy.scores import Score
 from discreet.privacy.scoring import Scorer
+from discreet.privacy.statement import make_statement
 from discreet.privacy.subsample import Subsampling
 from discreet.privacy.sums import BoundedColumn, calibrate_sums
 from discreet.vocabulary.coefficients import Coefficients
@@ -41,7 +42,7 @@ Spend = Finite | Number
 class Airlock:
     """Rows that answer only through noise that was paid for; `open` makes one, `close` lets go of the rows."""
 
-    __slots__ = ("_account", "_counter", "_fingerprint", "_ledger", "_process", "_schema", "_scorer")
+    __slots__ = ("_account", "_asked", "_counter", "_fingerprint", "_ledger", "_process", "_schema", "_scorer")
 
     def __init__(self, counter: Counter, schema: Schema, ledger: Ledger, account: Account) -> None:
         self._counter: Counter | None = counter
@@ -49,6 +50,7 @@ class Airlock:
         self._ledger = ledger
         self._account = account
         self._scorer = Scorer()
+        self._asked: list[str] = []
         self._process = os.getpid()
         self._fingerprint = hashlib.sha256(json.dumps(schema.to_json(), sort_keys=True).encode()).hexdigest()
 
@@ -130,22 +132,17 @@ class Airlock:
             )
         return self._open().rows
 
-    def statement(self) -> dict[str, Any]:
-        """What a release says about privacy: the promise, what was spent of it, and where that is written down."""
-        account, head = self.account, self.anchor()
-        return {
-            "account": account.name,
-            "unit": account.unit.value,
-            "budget": account.budget.to_json(),
-            "spent": account.spent.to_json(),
-            "loss": account.loss.to_json(),
-            "ledger": {
-                "id": self._ledger.id,
-                "durable": self._ledger.durable,
-                "events": head.count,
-                "head": head.hash,
-            },
-        }
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The request ids that this airlock has answered, in order."""
+        return tuple(self._asked)
+
+    def statement(self, since: int | None = None) -> dict[str, Any]:
+        """What a release says about privacy now; with `since`, as of the last answer, on all asked from there on."""
+        requests = [] if since is None else self._asked[since:]
+        found = make_statement(self._ledger, self._account.name, requests)
+        # Public under this unit, and a reader needs it to follow an estimate that started from it.
+        return {**found, "rows": self.rows} if self.unit is Unit.REPLACE_ONE else found
 
     def anchor(self) -> Anchor:
         """The head of the ledger, to be written into every release."""
@@ -378,24 +375,24 @@ class Airlock:
         self, cost: Finite, description: Mapping[str, Any], draw: Callable[[], list[Any]], request: str | None
     ) -> list[Any]:
         """Debit, draw and store; what is returned is read back from the stored bytes, the first time as every time."""
+        name = request or f"once-{uuid.uuid4()}"
         entry = self._ledger.debit(
-            self._account.name,
-            request or f"once-{uuid.uuid4()}",
-            cost,
-            {**description, "schema": self._fingerprint},
+            self._account.name, name, cost, {**description, "schema": self._fingerprint}
         )
         if entry.answer is None:
             stored = self._ledger.answer(entry, json.dumps(draw()).encode())
         else:
             stored = entry.answer
+        self._asked.append(name)
         answers: list[Any] = json.loads(stored)
         return answers
 
 
 def score_digest(score: Score) -> str:
-    """What tells two scores of one name apart: the digest of the model that they compare with, if any."""
-    models = getattr(score, "expected", ())
-    return hashlib.sha256(b"".join(model.tobytes() for model in models)).hexdigest()
+    """What tells two scores of one name apart: the digest of the model and handicaps that they compare with, if any."""
+    models, handicaps = getattr(score, "expected", ()), getattr(score, "handicaps", ())
+    amounts = "".join(amount.hex() for amount in handicaps).encode()
+    return hashlib.sha256(b"".join([*(model.tobytes() for model in models), amounts])).hexdigest()
 
 
 def _describe(mechanisms: Sequence[AdditiveNoise]) -> dict[str, Any]:

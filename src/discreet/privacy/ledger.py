@@ -176,6 +176,15 @@ class Ledger:
         with self._reading() as book:
             return book.anchor
 
+    def recall(self, count: int) -> Book:
+        """What the first `count` events add up to, however many have come since."""
+        with self._alone():
+            book = Book()
+            for event in self._store.read(1)[:count]:
+                if problems := book.post(event):
+                    raise LedgerError(f"the ledger cannot be trusted: {problems[0]} ({self.description})")
+        return book
+
     def verify(self, anchor: Anchor | None = None) -> Verdict:
         """Read everything afresh and check the chain, the sums, the stored answers, and an outside anchor."""
         with self._alone():

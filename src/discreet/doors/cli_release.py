@@ -1,0 +1,206 @@
+"""`discreet plan` and `discreet release`: from a sensitive table to something that may be published."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.vocabulary.errors import BudgetError, FormatError
+
+if TYPE_CHECKING:
+    from discreet.learning.publication import Publication
+    from discreet.models.release import Release
+    from discreet.privacy.budget import Finite
+    from discreet.vocabulary.graph import DAG
+    from discreet.vocabulary.schema import Schema
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="CSV, Parquet or Arrow; file.duckdb::table; postgresql://user@host/database::table.",
+    ),
+]
+SchemaFile = Annotated[
+    Path, typer.Option("--schema", metavar="FILE", help="The schema (.toml): see `discreet schema draft`.")
+]
+GraphFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--graph",
+        metavar="FILE",
+        help='BIF, a network (.json), or lines "smoke -> lung"; without it a graph is learned privately.',
+    ),
+]
+Epsilon = Annotated[str | None, typer.Option(help="What this release may cost: ε, e.g. 1 or 1/2.")]
+Delta = Annotated[str | None, typer.Option(help="δ, together with --epsilon.")]
+Rho = Annotated[str | None, typer.Option(help="What this release may cost as ρ (zCDP), e.g. 1/8.")]
+UnitName = Annotated[
+    str | None,
+    typer.Option(help="What is protected: add-remove or replace-one. [default: as the account says]"),
+]
+LearnerName = Annotated[
+    str | None,
+    typer.Option(help="planned, independent or dependent; without a graph privbayes. [default: the best]"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+
+
+def release(
+    data: Data,
+    schema: SchemaFile,
+    ledger: Annotated[str, typer.Option(metavar="LEDGER", help="The ledger that pays: a file or an address.")],
+    account: Annotated[str, typer.Option(help="The dataset's account in the ledger.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="PATH", help="A folder for everything, or a .json file for one."),
+    ],
+    graph: GraphFile = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    unit: UnitName = None,
+    learner: LearnerName = None,
+    request: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Asking again under one id costs nothing. [default: from the question]"),
+    ] = None,
+    create_ledger: Annotated[
+        bool, typer.Option("--create-ledger", help="Make the ledger or the account if it is not there.")
+    ] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(help='A new account\'s whole budget, e.g. "epsilon=2". [default: just this release]'),
+    ] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory for counting, e.g. 512MB.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a network privately and write what may be published: the release document, BIF, a report.
+
+    The budget is debited before a row is counted. Interrupted, run the same command again: it finishes, or hands
+    out the same bytes, and pays nothing twice.
+    """  # fmt: skip
+    from discreet.learning.publication import publish
+    from discreet.privacy.budget import read_budget
+
+    spend = read_spend(epsilon, delta, rho)
+    whole = None if budget is None else read_budget(budget)
+    paths = plan_files(out)
+    declared, dag = read_question(schema, graph)
+    with show_progress("counting, drawing noise, estimating"):
+        made = publish(
+            data,
+            declared,
+            dag,
+            spend=spend,
+            ledger=ledger,
+            account=account,
+            learner=learner,
+            request=request,
+            budget=whole,
+            unit=unit,
+            create=create_ledger,
+            memory=memory,
+        )
+        write_files(made.release, paths)
+    if as_json:
+        typer.echo(json.dumps(_describe(made, paths), indent=2, ensure_ascii=False))
+        return
+    typer.echo(made.release.promise)
+    _print_bill(made)
+    for path in paths.values():
+        typer.echo(path)
+
+
+def read_spend(epsilon: str | None, delta: str | None, rho: str | None) -> Finite:
+    """The amount that --epsilon, --delta and --rho ask for."""
+    from discreet.privacy.budget import ZCDP, ApproxDP, PureDP
+
+    if rho is not None and epsilon is None and delta is None:
+        return ZCDP(rho)
+    if epsilon is not None and rho is None:
+        return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
+    raise BudgetError("say what the release may cost: --epsilon, or --epsilon with --delta, or --rho alone")
+
+
+def read_question(schema: Path, graph: Path | None) -> tuple[Schema, DAG | None]:
+    """The schema and the graph in these files, the nodes in the order of the schema."""
+    from discreet.models.reading import read_graph
+    from discreet.vocabulary.schema import Schema
+
+    declared = Schema.read(schema)
+    return declared, None if graph is None else read_graph(graph, declared)
+
+
+def plan_files(out: Path) -> dict[str, Path]:
+    """Where each part of a release goes; a place that cannot be written is refused before anything is spent."""
+    single = "".join(out.suffixes[-2:]).endswith((".json", ".json.gz"))
+    parent = out.parent if single or not out.exists() else out
+    if single and out.is_dir():
+        raise FormatError(f"{out} is a folder; name a file, or a folder without .json at its end")
+    if not single and out.exists() and not out.is_dir():
+        raise FormatError(f"{out} is a file; name a folder, or a file that ends in .json")
+    if not parent.is_dir():
+        raise FormatError(f"{parent}: there is no such folder")
+    if not os.access(parent, os.W_OK):
+        raise FormatError(f"{parent}: files cannot be written there")
+    if single:
+        return {"release": out}
+    return {"release": out / "release.json", "network": out / "network.bif"}
+
+
+def write_files(made: Release, paths: dict[str, Path]) -> None:
+    """Write every part, each all or nothing; the document comes last, so that where it is, the rest is."""
+    from discreet.models.release import write_release
+
+    if "network" in paths:
+        paths["release"].parent.mkdir(exist_ok=True)
+        made.network.write_bif(paths["network"])
+    write_release(made, paths["release"])
+
+
+@contextmanager
+def show_progress(what: str) -> Iterator[None]:
+    """A spinner on a terminal, and nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+def _print_bill(made: Publication) -> None:
+    cost = json.loads(made.release.provenance.cost)
+    amount = ", ".join(f"{name} = {value}" for name, value in cost.items())
+    if made.paid:
+        typer.echo(f"paid {amount}, learner {made.release.provenance.learner}, request {made.request}")
+    else:
+        typer.echo(
+            f"nothing was paid: request {made.request} was answered before, and these are the same bytes; "
+            "another --request makes a new release"
+        )
+    if made.revealed:
+        typer.echo("warning: rows of this account were looked at without noise; ε is infinite", err=True)
+
+
+def _describe(made: Publication, paths: dict[str, Path]) -> dict[str, Any]:
+    known = made.release.provenance
+    return {
+        "request": made.request,
+        "paid": made.paid,
+        "learner": known.learner,
+        "promise": made.release.promise,
+        "cost": json.loads(known.cost),
+        "unit": known.unit,
+        "predicted error": dict(known.predicted_error),
+        "files": {name: str(path) for name, path in paths.items()},
+    }

@@ -1,0 +1,117 @@
+"""One call from rows to a release: open the airlock, learn, state what was paid."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from discreet.models.network import Network
+from discreet.models.release import Release, make_release
+from discreet.vocabulary.errors import MechanismError
+from discreet.vocabulary.graph import DAG
+from discreet.vocabulary.schema import Schema
+
+if TYPE_CHECKING:
+    from discreet.privacy.budget import Finite, Unit
+
+Learner = Callable[..., Network]
+
+WITH_GRAPH = ("planned", "independent", "dependent")
+"""Learners of the tables of a public graph, best first."""
+WITHOUT_GRAPH = ("privbayes",)
+"""Learners that find the graph, too."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Publication:
+    """A release, the request id under which it can be had again, and whether it was paid for just now."""
+
+    release: Release
+    request: str
+    paid: bool
+    revealed: bool
+    """Whether somebody has looked at the rows without noise, before or since."""
+
+
+def publish(
+    data: Any,
+    schema: Schema,
+    dag: DAG | None,
+    *,
+    spend: Finite,
+    ledger: str | os.PathLike[str],
+    account: str,
+    learner: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    request: str | None = None,
+    budget: Finite | None = None,
+    unit: Unit | str | None = None,
+    create: bool = False,
+    memory: int | str | None = None,
+) -> Publication:
+    """Learn a network from private rows and make the release of it; asking again gives the same release for nothing."""
+    from discreet.privacy.entrance import enter, read_kind
+
+    name = choose_learner(learner, dag)
+    learn = find_learner(name)
+    sets = () if dag is None else dag.families()
+    key = request or name_request(account, schema, dag, spend, name, options or {})
+    with enter(
+        data, schema, ledger=ledger, account=account, spend=spend, request=key, budget=budget, unit=unit,
+        create=create, sets=sets, memory=memory,
+    ) as airlock:  # fmt: skip
+        cost = read_kind(spend, airlock.budget)
+        before = airlock.remaining
+        arguments = {"spend": cost, "request": key, **(options or {})}
+        network = learn(airlock, **arguments) if dag is None else learn(airlock, dag, **arguments)
+        return Publication(
+            make_release(network),
+            key,
+            airlock.remaining != before,
+            airlock.loss.to_json() == {"epsilon": "infinite"},
+        )
+
+
+def choose_learner(name: str | None, dag: DAG | None) -> str:
+    """The learner of this name, or the best there is for what is given; refused if it needs or finds a graph."""
+    fitting = WITHOUT_GRAPH if dag is None else WITH_GRAPH
+    if name is None:
+        return next(found for found in fitting if _is_there(found))
+    if name not in WITH_GRAPH + WITHOUT_GRAPH:
+        raise MechanismError(f"a learner is {', '.join(WITH_GRAPH + WITHOUT_GRAPH)}, not {name!r}")
+    if name not in fitting:
+        needs = "needs a graph" if dag is None else "finds the graph itself"
+        raise MechanismError(f"the learner {name} {needs}; without one there is privbayes, with one planned")
+    return name
+
+
+def find_learner(name: str) -> Learner:
+    """The function of a learner; its module has the same name."""
+    found: Learner = getattr(import_module(f"discreet.learning.{name}"), name)
+    return found
+
+
+def name_request(
+    account: str,
+    schema: Schema,
+    dag: DAG | None,
+    spend: Finite,
+    learner: str,
+    options: Mapping[str, Any],
+) -> str:
+    """A request id that follows from the question, so that whoever asks the same again gets the same answer."""
+    graph = None if dag is None else [[name, list(dag.parents_of(name))] for name in dag.nodes]
+    question = [account, schema.to_json(), graph, spend.to_json(), learner, dict(options)]
+    text = json.dumps(question, sort_keys=True, default=str)
+    return f"release-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _is_there(learner: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(f"discreet.learning.{learner}") is not None

@@ -1,0 +1,145 @@
+"""Releases: the same question gives the same bytes, what is written is read back, and nothing is paid twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import discreet as dc
+from discreet.doors.cli import main
+from discreet.learning.independent import independent
+from discreet.learning.publication import publish
+from discreet.models.release import format_release, make_release, parse_release, read_release
+from discreet.privacy.budget import PureDP
+from discreet.privacy.ledger import Anchor, open_ledger
+from discreet.vocabulary.errors import FormatError, LedgerError, Overspent
+
+ASIA = dc.examples.asia()
+ROWS = ASIA.sample(500, rng=1).arrow()
+
+
+def ask(place: Path, spend: str = "1", **options: object) -> object:
+    asked = {"account": "clinic", "budget": PureDP(4), "learner": "independent", "create": True, **options}
+    return publish(ROWS, ASIA.schema, ASIA.dag, spend=PureDP(spend), ledger=place, **asked)  # type: ignore[arg-type]
+
+
+def test_a_release_is_the_same_bytes_however_late_it_is_asked_for(tmp_path: Path) -> None:
+    """Other spends and a look without noise come in between; the document says what held when it was paid for."""
+    place = tmp_path / "ledger"
+    first = ask(place)
+    assert first.paid
+    ask(place, "1/2")
+    with open_ledger(place) as ledger:
+        ledger.mark_revealed("clinic", "a look")
+    second = ask(place)
+    assert not second.paid and second.revealed and not first.revealed
+    assert format_release(second.release) == format_release(first.release)
+    assert "ε = 1)" in second.release.promise
+    third = ask(place, "1/4")
+    assert "No privacy is promised" in third.release.promise
+
+
+@pytest.mark.parametrize("learner", ["independent", "dependent"])
+def test_the_statement_lists_each_spend_and_the_head_after_the_last(tmp_path: Path, learner: str) -> None:
+    place = tmp_path / "ledger"
+    made = ask(place, learner=learner)
+    said = made.release.provenance.statement
+    assert sum((PureDP(spend["cost"]["epsilon"]) for spend in said["spends"]), PureDP.zero()) == PureDP(1)
+    assert all(spend["request"].startswith(made.request) for spend in said["spends"])
+    assert sum(spend["tables"] for spend in said["spends"]) == len(made.release.provenance.measurements)
+    with open_ledger(place) as ledger:
+        assert ledger.verify(Anchor(said["ledger"]["events"], said["ledger"]["head"])).sound
+        assert said["ledger"]["events"] == ledger.head().count
+    assert said["schema"] and made.release.provenance.details["options"] == {}
+
+
+def test_a_release_survives_being_written(tmp_path: Path) -> None:
+    made = ask(tmp_path / "ledger", learner="dependent").release
+    text = format_release(made)
+    again = parse_release(text)
+    assert format_release(again) == text
+    assert again.network.close_to(made.network, 0.0)
+    for name in ("a.json", "a.json.gz"):
+        dc.write_release(made, tmp_path / name)
+        assert format_release(read_release(tmp_path / name)) == text
+
+
+def test_a_simulation_says_that_its_ledger_does_not_last() -> None:
+    airlock = dc.Airlock.open(ROWS, ASIA.schema, budget="1")
+    network = independent(airlock, ASIA.dag, spend="1/2", prior=0.5)
+    assert network.provenance is not None
+    assert network.provenance.statement["ledger"]["durable"] is False
+    assert network.provenance.details["options"] == {"prior": 0.5}
+    assert make_release(network).promise.endswith("(ε = 1/2).")
+
+
+def test_an_account_that_cannot_pay_for_every_stage_pays_for_none(tmp_path: Path) -> None:
+    """Algorithm 1 would pay for its first look and fail at the second."""
+    place = tmp_path / "ledger"
+    ask(place, "1", budget=PureDP("3/2"))
+    with pytest.raises(Overspent, match="needs ε = 1; remaining ε = 1/2"):
+        ask(place, "1", learner="dependent")
+    with open_ledger(place) as ledger:
+        assert ledger.remaining("clinic") == PureDP("1/2")
+
+
+def test_no_ledger_is_made_unless_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match=r"no ledger at .*--create-ledger"):
+        ask(tmp_path / "ledger", create=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda document: document.update(version=2), "newer discreet"),
+        (lambda document: document.update(version="1"), "not a whole number"),
+        (lambda document: document.pop("promise"), "the keys are"),
+        (lambda document: document.update(extra=1), "the keys are"),
+        (lambda document: document["network"].update(version=9), "newer discreet"),
+        (lambda document: document["provenance"].update(unit="row"), "unit of privacy"),
+        (lambda document: document["provenance"]["measurements"][0]["counts"].append(1), "whole counts"),
+        (lambda document: document["network"]["cpts"][0].__setitem__(0, -0.5), "between 0 and 1"),
+    ],
+)
+def test_a_document_from_the_future_or_malformed_is_refused(
+    tmp_path: Path, change: object, told: str
+) -> None:
+    document = json.loads(format_release(ask(tmp_path / "ledger").release))
+    change(document)  # type: ignore[operator]
+    with pytest.raises(FormatError, match=told):
+        parse_release(json.dumps(document))
+
+
+def test_the_example_folder_is_ready_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`discreet examples`, then `discreet release` on what it wrote; a file of somebody else's stays as it is."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["examples", "clinic", "--rows", "300"]) == 0
+    assert main(["examples", "clinic", "--rows", "300"]) == 0, "the same example again changes nothing"
+    told = capsys.readouterr().out
+    assert {path.name for path in (tmp_path / "clinic").iterdir()} == {
+        "patients.csv", "schema.toml", "graph.bif", "README.md",
+    }  # fmt: skip
+    assert "clinic/patients.csv" in told
+    assert dc.read_bif("clinic/graph.bif").dag == ASIA.dag
+    command = [
+        "release", "clinic/patients.csv", "--schema", "clinic/schema.toml", "--graph", "clinic/graph.bif",
+        "--epsilon", "1", "--ledger", "l", "--account", "a", "--create-ledger", "--learner", "independent",
+        "--json",
+    ]  # fmt: skip
+    assert main([*command, "--out", "published"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert first["paid"] is True and first["cost"] == {"epsilon": "1"}
+    assert all(Path(path).exists() for path in first["files"].values())
+    assert main([*command, "--out", "again.json"]) == 0
+    assert json.loads(capsys.readouterr().out)["paid"] is False
+    assert Path("again.json").read_bytes() == Path("published/release.json").read_bytes()
+    Path("other").mkdir()
+    Path("other/patients.csv").write_text("mine")
+    assert main(["examples", "other"]) == 2
+    assert [path.name for path in Path("other").iterdir()] == ["patients.csv"]
+    assert Path("other/patients.csv").read_text() == "mine"
