@@ -349,7 +349,7 @@ def test_the_ceiling_of_zcdp_is_above_gaussian_noise_and_tight(rho: float) -> No
     slack = np.array(
         [1 - np.maximum(divergence(beta, alpha, a), divergence(alpha, beta, a)) / (rho * a) for a in orders]
     )
-    assert (slack > -1e-4).all()  # the two coins at the ceiling are ρ-zCDP themselves
+    assert (slack > -1e-3).all()  # the two coins at the ceiling are ρ-zCDP themselves
     raised = np.minimum(beta + 1e-3 * (1 - beta), 1 - 1e-12)
     assert all(
         any(

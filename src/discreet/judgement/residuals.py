@@ -29,6 +29,8 @@ HISTOGRAM = 200
 """From so many draws on, their histogram is tested as well."""
 CONVOLVED = 2**16
 """The law of a sum is worked out exactly while it has at most so many values."""
+ROUNDING = 1e-10
+"""Exact chances are known to about this; below it, Chernoff's bound speaks alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,8 @@ class Finding:
 def check_noise(measurements: Sequence[Measurement], rows: Codes) -> tuple[Finding, ...]:
     """Tests of all noise in a release against the rows it was made of; every p-value stands for itself.
 
-    For each law: the noise in all cells, in empty cells, in others, in tables of one cell, and the sum over
-    each table; and for pairs of tables of one size, whether one has the other's noise again.
+    For each law: the noise in all cells, in empty cells, in others, in tables of one cell, and the sums of
+    tables; and for pairs of tables of one size, whether one has the other's noise again.
     """
     findings: list[Finding] = []
     # Which rows a sample holds is secret, so its true counts are not known to anybody.
@@ -62,12 +64,13 @@ def check_noise(measurements: Sequence[Measurement], rows: Codes) -> tuple[Findi
         for where, parts in groups.items():
             drawn = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
             if drawn.size:
-                findings += [Finding(f"{where}, as {law}", p) for p in fit_draws(drawn, law)]
+                findings += [Finding(f"{where}, as {law}", doubt) for doubt in fit_draws(drawn, law)]
         wide = [noise for noise, _ in mine if noise.size > 1]
-        findings += [
-            Finding(f"summed over a table of {noise.size} cells, as {law}", fit_sum(noise, law))
-            for noise in wide
-        ]
+        sums = [fit_sum(noise, law) for noise in wide]
+        for place, side in enumerate(("too far from", "too near to")):
+            doubts = [found[place] for found in sums]
+            if doubts:
+                findings.append(Finding(f"in the sums of tables, {side} 0, as {law}", pool(doubts)))
         findings += compare_tables(wide, law)
     return tuple(findings)
 
@@ -91,14 +94,22 @@ def fit_draws(drawn: Integers, law: Noise) -> list[float]:
     return found
 
 
-def fit_sum(drawn: Integers, law: Noise) -> float:
-    """The p-value of Σk: too near to 0 if totals were mended, too far from it if the noise is shared."""
+def fit_sum(drawn: Integers, law: Noise) -> tuple[float, float]:
+    """Two p-values of Σk: for too far from 0, as if noise were shared, and too near, as if totals were mended."""
     total = abs(int(drawn.sum()))
     far = 2.0 * _bound_tail(total, drawn.size, lambda t: _log_moment(law, t))
-    near = (2 * total + 1) * _peak(
-        drawn.size, law
-    )  # no value of a sum of symmetric unimodal laws is likelier than 0
-    return min(1.0, 2.0 * min(far, near))
+    near = (2 * total + 1) * _peak(drawn.size, law)  # a sum of symmetric unimodal laws is likeliest 0
+    return min(1.0, far), min(1.0, near)
+
+
+def pool(doubts: Sequence[float]) -> float:
+    """One p-value from independent ones (Fisher): −2Σ log p against χ² with two degrees of freedom for each."""
+    half = -math.fsum(math.log(max(doubt, 1e-300)) for doubt in doubts)
+    if half <= 0.0:
+        return 1.0
+    logs = [i * math.log(half) - math.lgamma(i + 1) for i in range(len(doubts))]
+    peak = max(logs)
+    return min(1.0, math.exp(-half + peak + math.log(math.fsum(math.exp(found - peak) for found in logs))))
 
 
 def compare_tables(noises: Sequence[Integers], law: Noise) -> list[Finding]:
@@ -121,17 +132,15 @@ def _subtract(measurement: Measurement, rows: Codes) -> tuple[Integers, Integers
 
 def _fit_size(drawn: Integers, law: Noise) -> float:
     total = int(np.abs(drawn).sum())
+    low = _bound_tail(-total, drawn.size, lambda t: _log_moment_size(law, -t))
+    high = _bound_tail(total, drawn.size, lambda t: _log_moment_size(law, t))
     reach = law.bound(1.0 - 1e-13)
-    if drawn.size * reach < CONVOLVED and drawn.size <= 64:
+    if drawn.size * reach < CONVOLVED and max(low, high) > ROUNDING:
         k = np.arange(reach + 1)
-        one = law.pmf(k) * np.where(k > 0, 2.0, 1.0)
-        chances = np.ones(1)
-        for _ in range(drawn.size):
-            chances = np.convolve(chances, one)
-        low, high = chances[: total + 1].sum(), chances[total:].sum()
-    else:
-        low = _bound_tail(-total, drawn.size, lambda t: _log_moment_size(law, -t))
-        high = _bound_tail(total, drawn.size, lambda t: _log_moment_size(law, t))
+        one = np.fft.rfft(law.pmf(k) * np.where(k > 0, 2.0, 1.0), drawn.size * reach + 1)
+        chances = np.fft.irfft(one**drawn.size, drawn.size * reach + 1)
+        low = min(low, max(float(chances[: total + 1].sum()), ROUNDING))
+        high = min(high, max(float(chances[total:].sum()), ROUNDING))
     return float(min(1.0, 2.0 * min(low, high)))
 
 
