@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.doors import cli_ask, cli_audit, cli_budget, cli_examples, cli_release
+from discreet.doors import cli_ask, cli_audit, cli_budget, cli_check, cli_examples, cli_release
 from discreet.vocabulary.errors import DiscreetError
 
 FINE, PROBLEMS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -28,6 +28,8 @@ app.command(
     epilog="Example: discreet release patients.csv --schema schema.toml --graph graph.bif --epsilon 1 "
     "--ledger clinic.ledger --account clinic --out published"
 )(cli_release.release)
+app.command(epilog="Example: discreet verify published/release.json --ledger clinic.ledger")(cli_check.verify)
+app.command(epilog="Example: discreet compare published/release.json truth.bif")(cli_check.compare)
 app.command(epilog='Example: discreet query asia.json "P(lung | smoke=yes)" "MPE(dysp=yes)"')(cli_ask.query)
 app.command(
     epilog="Example: discreet synthesize asia.json --rows 10000 --seed 7 --given smoke=yes --out rows.csv"

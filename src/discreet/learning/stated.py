@@ -35,9 +35,8 @@ def stated(
             for name, value in options.items()
             if name not in NOT_OPTIONS and value is not None
         }
-        told = replace(
-            known, details={**known.details, "options": chosen}, statement=airlock.statement(since=before)
-        )
+        called = {"options": chosen, "request": options.get("request")}
+        told = replace(known, details={**known.details, **called}, statement=airlock.statement(since=before))
         return replace(network, provenance=told)
 
     return learn

@@ -1,0 +1,91 @@
+"""`discreet verify` and `discreet compare`: does a release add up, and how far are two networks apart?"""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from discreet.judgement.comparison import NetworkDistance
+    from discreet.judgement.verify import Verification
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Model = Annotated[str, typer.Argument(help="A release or network (.json) or BIF file.")]
+
+MARKS = {True: "ok", False: "PROBLEM", None: "not checked"}
+
+
+def verify(
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release document (.json).")],
+    ledger: Annotated[
+        str | None,
+        typer.Option(metavar="LEDGER", help="Hold the release against the ledger that paid for it, too."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Derive everything again that can be derived, and say what does not add up.
+
+    Needs no rows, and without --ledger nothing but the document. Exit code 0 if all holds, 1 if something does not
+    add up, 2 if there is no release to look at.
+    """  # fmt: skip
+    from discreet.judgement.verify import verify_file
+    from discreet.privacy.ledger import open_ledger
+
+    with ExitStack() as stack:
+        opened = None if ledger is None else stack.enter_context(open_ledger(ledger))
+        found = verify_file(release, opened)
+    if as_json:
+        typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
+    else:
+        _print_checks(found)
+    if not found.sound:
+        raise typer.Exit(1)
+
+
+def compare(
+    one: Model,
+    other: Model,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two networks over the same attributes: tables by L1 and KL, marginals by total variation."""
+    from discreet.judgement.comparison import compare as run
+    from discreet.models.reading import read_model
+
+    found = run(read_model(one), read_model(other))
+    if as_json:
+        typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
+    else:
+        _print_distances(found)
+
+
+def _print_checks(found: Verification) -> None:
+    width = max(len(check.name) for check in found.checks)
+    for check in found.checks:
+        typer.echo(f"{check.name:<{width}}  {MARKS[check.holds]}: {check.words}")
+    count = len(found.problems)
+    typer.echo("it adds up" if found.sound else f"{count} thing{'s' * (count > 1)} do not add up")
+
+
+def _print_distances(found: NetworkDistance) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=160)
+    table: Any = Table("attribute", box=None, pad_edge=False)
+    for head in ("table L1", "table KL", "marginal TV"):
+        table.add_column(head, justify="right")
+    for node in found.nodes:
+        cells = ["other parents" if value is None else f"{value:.4f}" for value in (node.l1, node.kl)]
+        table.add_row(Text(node.name), *cells, f"{node.marginal:.4f}")
+    console.print(table)
+    worst = found.worst
+    console.print(
+        Text(f"mean marginal TV {found.mean_marginal:.4f}; farthest: {worst.name} with {worst.marginal:.4f}")
+    )
