@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -21,6 +21,9 @@ from discreet.vocabulary.measurement import Measurement
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
 from discreet.vocabulary.wording import show
+
+if TYPE_CHECKING:
+    from discreet.models.credal import CredalNetwork
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
@@ -71,6 +74,13 @@ class Subject:
         return cls(schema, dag, lower=lower, upper=upper, name=name)._with(provenance)
 
     @classmethod
+    def of_credal(cls, credal: CredalNetwork, name: str = "the credal network") -> Subject:
+        """A credal network, with its measurements and its cost if it was made from noisy counts."""
+        return cls.of_intervals(
+            credal.schema, credal.dag, credal.lower, credal.upper, provenance=credal.provenance, name=name
+        )
+
+    @classmethod
     def of_rows(
         cls, schema: Schema, rows: Columns, *, dag: DAG | None = None, name: str = "the rows"
     ) -> Subject:
@@ -98,8 +108,14 @@ def read_subject(
         if schema is None:
             raise DataError(f"{name}: rows do not say what their columns may hold; give their schema")
         return Subject.of_rows(schema, read_codes(path, schema), dag=dag, name=name)
-    from discreet.models.reading import read_model
+    from discreet.models.credal.document import FORMAT, parse_credal
+    from discreet.models.network_json import MAX_BYTES
+    from discreet.models.reading import HEAD, read_model
+    from discreet.vocabulary.files import read_text
 
+    text = read_text(path, MAX_BYTES)
+    if text.lstrip().startswith("{") and f'"{FORMAT}"' in text[:HEAD]:
+        return Subject.of_credal(parse_credal(text, os.fspath(path)), name)
     return Subject.of_network(read_model(path), name)
 
 
