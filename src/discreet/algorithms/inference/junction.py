@@ -52,9 +52,15 @@ class JunctionTree:
                 f"exact inference needs {sum(cells):,} cells, the largest clique {max(cells):,} over "
                 f"{list_some(names[v] for v in widest)}; at most {max_cells:,} are allowed"
             )
-        by_size = sorted(range(len(cells)), key=cells.__getitem__)
+        holders: list[list[int]] = [[] for _ in names]  # smallest clique first
+        for i in sorted(range(len(cells)), key=cells.__getitem__):
+            for v in tree.cliques[i]:
+                holders[v].append(i)
         members = [frozenset(clique) for clique in tree.cliques]
-        homes = tuple(next(i for i in by_size if members[i].issuperset(scope)) for scope, _ in factors)
+        homes = tuple(
+            next(i for i in min((holders[v] for v in scope), key=len) if members[i].issuperset(scope))
+            for scope, _ in factors
+        )
         return cls(names, sizes, tree, tuple(factors), homes)
 
     @cached_property

@@ -149,9 +149,8 @@ def clique_tree_of(
         around = neighbours[v]
         cliques[v] = frozenset(around | {v})
         for u in around:
-            if not around <= neighbours[u] | {u}:
-                neighbours[u] |= around
-            neighbours[u] -= {u, v}
+            neighbours[u].update(w for w in around if w != u)
+            neighbours[u].discard(v)
     owner: dict[int, int] = {}
     links: list[tuple[int, int]] = []
     for v in order:
@@ -179,8 +178,12 @@ def triangulate(
     """The cheapest triangulation that the greedy rules find, as `clique_tree_of`; the same input gives the same one."""
     graph = interaction_graph(scopes, len(sizes))
     weights = [log2(size) for size in sizes]
-    best: tuple[float, list[int]] | None = None
-    for attempt in range(tries):
+    core = set(range(len(sizes)))
+    peeled = _peel([set(found) for found in graph], core)
+    best = (
+        None if core else (0.0, peeled)
+    )  # with no core the graph is chordal, and there is nothing to choose
+    for attempt in range(tries if core else 0):
         for rule in RULES:
             order = eliminate_greedily(graph, weights, rule, range(len(sizes)), random.Random(attempt))
             cells = total_cells(cliques_of(graph, order), weights)
