@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.doors import cli_ask, cli_audit, cli_budget, cli_check, cli_examples, cli_release
+from discreet.doors import cli_ask, cli_audit, cli_budget, cli_check, cli_examples, cli_release, cli_schema
 from discreet.vocabulary.errors import DiscreetError
 
 FINE, PROBLEMS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -23,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(cli_budget.app, name="budget")
+app.add_typer(cli_schema.app, name="schema")
 app.command(epilog="Example: discreet examples clinic")(cli_examples.examples)
 app.command(
     epilog="Example: discreet release patients.csv --schema schema.toml --graph graph.bif --epsilon 1 "

@@ -56,7 +56,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document in
 def release(
     data: Data,
     schema: SchemaFile,
-    ledger: Annotated[str, typer.Option(metavar="LEDGER", help="The ledger that pays: a file or an address.")],
+    ledger: Annotated[
+        str, typer.Option(metavar="LEDGER", help="The ledger that pays: a file or an address.")
+    ],
     account: Annotated[str, typer.Option(help="The dataset's account in the ledger.")],
     out: Annotated[
         Path,
@@ -70,7 +72,9 @@ def release(
     learner: LearnerName = None,
     request: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Asking again under one id costs nothing. [default: from the question]"),
+        typer.Option(
+            metavar="ID", help="Asking again under one id costs nothing. [default: from the question]"
+        ),
     ] = None,
     create_ledger: Annotated[
         bool, typer.Option("--create-ledger", help="Make the ledger or the account if it is not there.")
@@ -136,6 +140,11 @@ def read_question(schema: Path, graph: Path | None) -> tuple[Schema, DAG | None]
     from discreet.vocabulary.schema import Schema
 
     declared = Schema.read(schema)
+    guesses = schema.read_text("utf-8").count("review: this is public")
+    if guesses:
+        typer.echo(
+            f"warning: {guesses} guesses in {schema} came from rows and are not reviewed yet", err=True
+        )
     return declared, None if graph is None else read_graph(graph, declared)
 
 

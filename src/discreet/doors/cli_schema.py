@@ -1,0 +1,73 @@
+"""`discreet schema`: draft one from a file for review, and check one, alone or against a table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="The public declaration of a table. Example: discreet schema draft patients.csv --out schema.toml"
+)
+
+
+@app.command(epilog="Example: discreet schema draft patients.csv --out schema.toml")
+def draft(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV, Parquet, Arrow, or file.duckdb::table.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write the draft here, not to the terminal."),
+    ] = None,
+    levels: Annotated[int, typer.Option(help="Columns with more different values are cut or left out.")] = 20,
+) -> None:
+    """Propose a schema by looking at the rows; every such guess is marked, for you to review."""
+    from discreet.privacy.counts.drafting import REVIEW, draft_schema
+    from discreet.vocabulary.errors import FormatError
+    from discreet.vocabulary.files import write_text
+
+    if out is not None and out.exists():
+        raise FormatError(f"{out} is there already; a draft never replaces a schema that was reviewed")
+    found = draft_schema(file, most_levels=levels)
+    schema, text = found.schema, found.format()
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    write_text(out, text)
+    typer.echo(
+        f"{out}: {len(schema)} of {len(found.proposals)} columns, {text.count(REVIEW)} guesses to review"
+    )
+
+
+@app.command(epilog="Example: discreet schema check schema.toml patients.csv")
+def check(
+    schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="A schema (.toml).")],
+    data: Annotated[
+        str | None,
+        typer.Argument(metavar="DATA", help="Rows to hold against it; any data that release takes."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the schema as a JSON document.")] = False,
+) -> None:
+    """Check a schema, and with DATA whether every row fits it; says nothing about the rows but that they fit."""
+    from discreet.vocabulary.schema import Schema
+
+    declared = Schema.read(schema)
+    if data is not None:
+        from discreet.privacy.counts import open_counter
+
+        open_counter(data, declared).close()
+    if as_json:
+        typer.echo(json.dumps(declared.to_json(), indent=2, ensure_ascii=False))
+        return
+    for attribute in declared:
+        typer.echo(f"{attribute.name}: {_list_levels(attribute.levels)}")
+    guesses = schema.read_text("utf-8").count("review: this is public")
+    if guesses:
+        typer.echo(f"{guesses} guesses of the draft are not reviewed yet")
+    typer.echo("sound" if data is None else f"sound, and every row of {data} fits")
+
+
+def _list_levels(levels: tuple[str, ...]) -> str:
+    shown = ", ".join(levels[:8])
+    return f"{len(levels)} levels: {shown}{', …' if len(levels) > 8 else ''}"
