@@ -127,7 +127,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return mean, np.sqrt(variance) * self._half_y
 
     def interval(self, coverage: float = 0.95) -> tuple[Floats, Floats]:
-        """Bounds for every coefficient, the intercept left out, that count sampling and privacy noise in."""
+        """Bounds for every coefficient, the intercept left out, that count sampling and privacy noise in.
+
+        If `lift_` is above 0, there are too few rows for ε, and the bounds are about weights that were shrunk.
+        """
         check_is_fitted(self)
         if not 0 < coverage < 1:
             raise MechanismError(f"a coverage lies strictly between 0 and 1, not {coverage}")
@@ -177,14 +180,19 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         variances = [measured.law.variance * float(GRAIN) ** 2 for measured in found]
         gram, target = arrange_sums(pairs, sums, last, rows)
         spread, spread_y = arrange_sums(pairs, variances, last, rows_variance)
-        # Noise can make the matrix of sums indefinite; its smallest eigenvalues are lifted to the size of the noise.
-        values, vectors = np.linalg.eigh(gram)
-        gram = (vectors * np.maximum(values, math.sqrt(float(spread.max())))) @ vectors.T
+        # A symmetric matrix of such noise has eigenvalues up to about 2√q·σ: below that the sums say nothing, and the
+        # smallest eigenvalue is lifted there, which shrinks the weights [Wang 2018, AdaSSP].
+        reach = 2.0 * math.sqrt(last * float(spread.max()))
+        self.lift_ = max(0.0, reach - float(np.linalg.eigvalsh(gram)[0]))
+        gram += self.lift_ * np.eye(last)
         inverse = np.linalg.inv(gram + self.precision * np.eye(last))
         weights = np.asarray(inverse @ target)
         residual = (sums[-1] - 2 * weights @ target + weights @ gram @ weights) / rows
-        self.residual_variance_ = float(np.clip(residual, 1e-6, 1.0))
         noise = np.outer(weights, weights) * spread
+        # Taken one deviation of its own noise too large: one that is too small would make every interval too short.
+        squares = weights**2
+        doubt = math.sqrt(variances[-1] + 4 * squares @ spread_y + 2 * squares @ spread @ squares) / rows
+        self.residual_variance_ = float(np.clip(residual + doubt, 1e-6, 1.0))
         np.fill_diagonal(noise, spread_y + (spread * weights**2).sum(axis=1))
         self.covariance_ = inverse @ (noise + self.residual_variance_ * gram) @ inverse
         return weights
