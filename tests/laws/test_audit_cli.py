@@ -1,0 +1,142 @@
+"""`discreet audit` on every kind of release: what it prints, what it writes, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discreet.doors.cli import main
+from discreet.judgement.cells import Cells
+from discreet.learning.independent import independent
+from discreet.models import examples
+from discreet.models.credal import idm
+from discreet.models.network import Network
+from discreet.models.release import write_release
+from discreet.privacy.airlock import Airlock
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Members, reference, and every kind of release that can be audited."""
+    place = tmp_path_factory.mktemp("audit")
+    truth = examples.sachs()
+    people = truth.sample(200, rng=1)
+    people.write(place / "members.csv")
+    truth.sample(600, rng=2).write(place / "reference.parquet")
+    cells = Cells.arrange(truth.dag, truth.schema.sizes)
+    counts = cells.count(cells.locate(people.codes()))
+    plain = Network(truth.schema, truth.dag, cells.split(cells.normalise(counts)))
+    plain.write(place / "plain.json")
+    plain.write_bif(place / "plain.bif")
+    idm(cells.split(counts), truth.dag, truth.schema, strength=10.0).write(place / "credal.json")
+    with Airlock.open(str(place / "members.csv"), truth.schema, budget="1") as airlock:
+        write_release(independent(airlock, truth.dag, spend=1), place / "private.json")
+    people.write(place / "copies.arrow")
+    truth.schema.write(place / "schema.toml")
+    return place
+
+
+def run(folder: Path, release: str, *more: str) -> int:
+    files = ["--members", str(folder / "members.csv"), "--reference", str(folder / "reference.parquet")]
+    return main(["audit", str(folder / release), *files, *more])
+
+
+@pytest.mark.parametrize(
+    ("release", "options", "attacks"),
+    [
+        ("plain.json", [], {"likelihood ratio"}),
+        ("plain.bif", [], {"likelihood ratio"}),
+        ("credal.json", [], {"Definition 6", "recovery", "recovery, unseen out", "centroid"}),
+        ("private.json", ["--complete", "--confidence", "0.999"], {"likelihood ratio", "noise-aware"}),
+        ("copies.arrow", ["--schema"], {"refitted network", "nearest row", "nearer than reference"}),
+        (
+            "copies.arrow",
+            ["--graph", "--schema"],
+            {"refitted network", "nearest row", "nearer than reference"},
+        ),
+    ],
+)
+def test_every_kind_of_release_is_attacked_in_its_ways(
+    folder: Path, release: str, options: list[str], attacks: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {"--schema": "schema.toml", "--graph": "plain.bif"}
+    more = [
+        part
+        for option in options
+        for part in ([option, str(folder / files[option])] if option in files else [option])
+    ]
+    code = run(folder, release, *more, "--json")
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
+    assert {attack["attack"] for attack in found["tracing"]["attacks"]} == attacks
+    assert code == (1 if found["outcome"] in ("broken", "exposed") else 0)
+    assert found["outcome"] == ("kept" if release == "private.json" else found["outcome"]) != "broken"
+    assert "private rows" in printed.err
+    assert found["tracing"]["members"] == 200 and found["tracing"]["strangers"] == 300
+    if release == "private.json":
+        assert found["tracing"]["promise"] == {"epsilon": "1"} and found["noise"]["tests"] > 5
+        assert found["tracing"]["ceiling"][1] == pytest.approx(np.e / 100)
+
+
+def test_copies_sold_as_private_are_refuted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The members themselves as synthetic rows, with a promise of ε = 1/10."""
+    schema = ["--schema", str(folder / "schema.toml")]
+    assert run(folder, "copies.arrow", *schema, "--epsilon", "1/10") == 1
+    out = capsys.readouterr().out
+    assert out.startswith("BROKEN") and "guesses prove ε ≥" in out
+
+
+def test_the_page_and_the_plot_need_nothing_else(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, plot = folder / "audit.html", folder / "audit.svg"
+    run(folder, "private.json", "--html", str(page), "--svg", str(plot))
+    text = page.read_text("utf-8")
+    assert text.startswith("<!DOCTYPE html>") and "<svg" in text and "not for the public" in text
+    assert plot.read_text("utf-8").startswith("<svg")
+    assert not any(f'{mark}="http' in text.replace("xmlns", "") for mark in ("src", "href"))
+    assert "<script" not in text
+
+
+def test_without_matplotlib_it_says_so_before_it_works(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert run(folder, "plain.json", "--html", str(folder / "never.html")) == 2
+    printed = capsys.readouterr()
+    assert "discreet[plot]" in printed.err and not printed.out and not (folder / "never.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("release", "more", "words"),
+    [
+        ("copies.arrow", [], "give their schema"),
+        ("missing.json", [], "cannot be read"),
+        ("private.json", ["--epsilon", "2"], "itself promises"),
+        ("plain.json", ["--delta", "1e-6"], "--epsilon"),
+        ("plain.json", ["--epsilon", "-1"], "ε"),
+        ("plain.json", ["--errors", "0.1,x"], "--errors"),
+        ("plain.json", ["--confidence", "2"], "--confidence"),
+        ("plain.json", ["--complete"], "no noise to check"),
+        ("members.csv", ["--schema", "missing.toml"], "missing.toml"),
+    ],
+)
+def test_what_cannot_be_audited_is_refused_in_one_line(
+    folder: Path, release: str, more: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(folder, release, *more) == 2
+    printed = capsys.readouterr()
+    lines = [line for line in printed.err.splitlines() if not line.startswith("warning")]
+    assert len(lines) == 1 and lines[0].startswith("error:") and words in lines[0] and not printed.out
+
+
+def test_rows_that_do_not_fit_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = folder / "bad.csv"
+    bad.write_text("Akt,Erk\nLOW,HIGH\n", "utf-8")
+    command = ["audit", str(folder / "plain.json"), "--members", str(bad), "--reference", str(bad)]
+    assert main(command) == 2
+    assert "bad.csv" in capsys.readouterr().err
+    assert main([*command[:3], str(folder / "none.csv"), *command[4:]]) == 2
+    assert "none.csv" in capsys.readouterr().err
