@@ -183,7 +183,7 @@ def grid(side: int) -> Network:
 
 def test_what_would_not_fit_is_refused_before_it_is_allocated() -> None:
     network = grid(30)
-    start = time.perf_counter()
+    start = time.process_time()
     tracemalloc.start()
     try:
         with pytest.raises(TooLarge) as refusal:
@@ -192,7 +192,7 @@ def test_what_would_not_fit_is_refused_before_it_is_allocated() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 50e6
-    assert time.perf_counter() - start < 60  # seconds, with memory traced, on a busy machine
+    assert time.process_time() - start < 30  # most of it for tracing the memory
     text = str(refusal.value)
     words = text.replace(",", "").split()
     numbers = [int(word) for word in words if word.isdigit()]
