@@ -1,0 +1,214 @@
+"""What `paper000.py` prints, writes and draws of its finished cells."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from _paper000_figures import draw_errors, draw_savings
+from _paper000_savings import MEASURES, find_saving
+from _paper000_trials import INDEPENDENT, PLANNED, PRINTED, Case, Cells, learn
+from discreet.algorithms.metrics import FLOOR
+from discreet.judgement.theory import bound_saving
+from discreet.learning.allocation import estimate_error, plan_allocation
+from discreet.vocabulary.table import Table
+
+Savings = dict[tuple[str, str, str], tuple[float, float]]
+"""By network, learner and measure: the saving and its standard error."""
+ERRORS = ("parameter_l1", "parameter_kl", "marginal_l1", "marginal_kl", "conditional_l1", "conditional_kl")
+
+
+def write_means(cells: Cells, runs: dict[str, int], out: Path) -> None:
+    """Means and standard errors over so many runs of each experiment, one line for each measure."""
+    groups: dict[tuple[str, str, str, str, str], list[float]] = {}
+    for (experiment, name, learner, epsilon, run), measures in cells.values.items():
+        if run < runs[experiment]:
+            for measure, value in measures.items():
+                groups.setdefault((experiment, name, learner, epsilon, measure), []).append(value)
+    header = ["experiment", "network", "learner", "epsilon", "measure", "mean", "standard_error", "runs"]
+    write_lines(
+        out / "means.csv",
+        header,
+        [
+            [*key, repr(float(np.mean(values))), repr(_standard_error(values)), len(values)]
+            for key, values in groups.items()
+        ],
+    )
+
+
+def report_queries(
+    cells: Cells,
+    names: Sequence[str],
+    learners: Sequence[str],
+    epsilons: Sequence[str],
+    runs: range,
+    out: Path,
+) -> None:
+    """Print the errors at ε = 1 and Tables 1 and 2, and draw Figures 2 and 4."""
+
+    def mean(name: str, learner: str, epsilon: str, measure: str) -> float:
+        return float(cells.collect("queries", name, learner, epsilon, measure, runs).mean())
+
+    pairs = [(name, learner) for name in names for learner in learners]
+    print(f"\nErrors at ε = 1, mean of {len(runs)} runs (KL with a floor of {FLOOR:g})")
+    _print_row("network", "learner", ERRORS, 16)
+    for pair in pairs:
+        _print_row(*pair, [f"{mean(*pair, '1', measure):.4f}" for measure in ERRORS], 16)
+    print(f"\nTable 1: share of most probable answers that are right, {len(runs)} runs")
+    _print_row("network", "learner", epsilons, 8)
+    for pair in pairs:
+        _print_row(*pair, [f"{mean(*pair, epsilon, 'map'):.3f}" for epsilon in epsilons], 8)
+    print(
+        "\nTable 2: scale-normalised error μ at ε = 1, and the share of queries (all ε) outside of the bounds"
+    )
+    _print_row("network", "learner", ("marginal", "conditional", "below", "above"), 13)
+    for pair in pairs:
+        found = [mean(*pair, "1", f"{kind}_mu") for kind in ("marginal", "conditional")]
+        found += [
+            float(np.mean([mean(*pair, epsilon, side) for epsilon in epsilons]))
+            for side in ("below_lower", "above_upper")
+        ]
+        _print_row(*pair, [f"{value:.5f}" for value in found], 13)
+    for name in names:
+        draw_errors(cells, name, epsilons, runs, out / f"errors_{name}.svg")
+
+
+def report_budgets(asia: Case, runs: int) -> None:
+    """The order in which Algorithm 1 shares its budget on Asia: from noisy first looks, and from exact counts."""
+    shares: dict[str, float] = dict.fromkeys(asia.network.nodes, 0.0)
+    for run in range(runs):
+        provenance = learn(PRINTED, asia, "1", run).provenance
+        assert provenance is not None
+        for name, share in provenance.details["shares"].items():
+            shares[name] += float(Fraction(share)) / runs
+    errors = {}
+    for name, cpt, joint in zip(asia.network.nodes, asia.network.cpts, asia.weights, strict=True):
+        expected = Table(joint.axes, joint.values * asia.rows)
+        errors[name] = estimate_error(cpt, expected, expected.project(joint.axes[:-1]), 1.0)
+    exact = plan_allocation(asia.network.dag, asia.network.schema.sizes, errors)
+    print("\nBudgets of Algorithm 1 on Asia, largest first")
+    print("  as the paper has them:   asia smoke bronc lung tub xray either dysp")
+    print(f"  from expected counts:    {' '.join(exact.order)}")
+    print(f"  mean of {runs} first looks:  {' '.join(sorted(shares, key=lambda name: -shares[name]))}")
+
+
+def report_limits(cases: Sequence[Case]) -> None:
+    """The most that any split of the budget over the nodes can save: the noise in a family costs its cells / ε_i."""
+    print(
+        "\nThe most ε that a perfect split over the nodes could save, first look for free (weighted L1, no clamping)"
+    )
+    for case in cases:
+        print(f"  {case.name:11}{bound_saving([float(cpt.cells) for cpt in case.network.cpts]):.2f}")
+
+
+def report_savings(
+    cells: Cells, names: Sequence[str], learners: Sequence[str], grid: Sequence[str], runs: range, out: Path
+) -> Savings:
+    """Print the table of ε savings, and write and draw it."""
+    others = [learner for learner in learners if learner != INDEPENDENT]
+    savings = {
+        (name, learner, measure): find_saving(cells, name, learner, measure, grid, runs)
+        for name in names
+        for learner in others
+        for measure in MEASURES
+    }
+    print(
+        f"\nε saving: the ε at which D-Ind has a learner's error at ε = 1 (± standard error, {len(runs)} runs)"
+    )
+    _print_row("network", "learner", MEASURES, 16)
+    for name in names:
+        for learner in others:
+            found = [savings[name, learner, measure] for measure in MEASURES]
+            _print_row(name, learner, [f"{value:.2f} ± {error:.2f}" for value, error in found], 16)
+    write_lines(
+        out / "savings.csv",
+        ["network", "learner", "measure", "saving", "standard_error", "runs"],
+        [[*key, repr(value), repr(error), len(runs)] for key, (value, error) in savings.items()],
+    )
+    draw_savings(savings, others, out / "savings.svg")
+    return savings
+
+
+def report_peer(found: dict[str, dict[str, float]], runs: int, out: Path) -> dict[str, float]:
+    """Print the comparison with Private-PGM; geometric means of the ratios over the networks."""
+    columns = ("error_ours", "error_mbi", "seconds_ours", "seconds_mbi_first", "seconds_mbi")
+    print(
+        f"\nPrivate-PGM on the same tables, ε = 1, {runs} runs; seconds of one estimate, first and once compiled"
+    )
+    _print_row("network", "", columns, 19)
+    for name, line in found.items():
+        _print_row(name, "", [f"{line[column]:.4f}" for column in columns], 19)
+    write_lines(
+        out / "mbi.csv",
+        ["network", *next(iter(found.values()))],
+        [[name, *line.values()] for name, line in found.items()],
+    )
+
+    def mean_ratio(above: str, below: str) -> float:
+        return math.exp(np.mean([math.log(line[above] / line[below]) for line in found.values()]))
+
+    print(
+        f"  once compiled, mbi takes {mean_ratio('seconds_mbi', 'seconds_ours'):.1f} times as long as we do"
+    )
+    return {
+        "error": mean_ratio("error_ours", "error_mbi"),
+        "speed": mean_ratio("seconds_mbi_first", "seconds_ours"),
+    }
+
+
+def report_speed(found: Sequence[dict[str, float]], out: Path) -> float:
+    """Print how long planned takes on Alarm by rows; the seconds at a million."""
+    if not found:
+        return math.nan
+    print("\nplanned on Alarm, rows in memory: seconds end to end, best and worst of 3, and what rows cost")
+    for line in found:
+        print(
+            f"  {line['rows']:>10,} rows: {line['best_s']:.3f} to {line['worst_s']:.3f} s, "
+            f"{line['ns_per_row']:.0f} ns a row, {line['ns_per_further_row']:.1f} ns for each further row; "
+            f"opening took {line['open_s']:.2f} s"
+        )
+    write_lines(out / "speed.csv", list(found[0]), [list(line.values()) for line in found])
+    return next(line["best_s"] for line in found if line["rows"] == 10**6)
+
+
+def report_final(savings: Savings, networks: Sequence[str], peer: dict[str, float], million: float) -> None:
+    """The figures that the project follows, one in each line; means are over the four networks of the paper."""
+
+    def saving(name: str, learner: str, measure: str) -> float:
+        return savings.get((name, learner, measure), (math.nan, 0.0))[0]
+
+    def mean(learner: str, measure: str) -> float:
+        return float(np.mean([saving(name, learner, measure) for name in networks]))
+
+    print()
+    for name in networks:
+        print(f"saving_{name}: {saving(name, PLANNED, 'weighted'):.3g}")
+    print(f"saving_mean: {mean(PLANNED, 'weighted'):.3g}")
+    print(f"saving_marginal_mean: {mean(PLANNED, 'marginal'):.3g}")
+    print(f"saving_unweighted_mean: {mean(PLANNED, 'unweighted'):.3g}")
+    print(f"dependent_saving_mean: {mean(PRINTED, 'weighted'):.3g}")
+    print(f"error_over_mbi: {peer.get('error', math.nan):.4g}")
+    print(f"speed_over_mbi: {peer.get('speed', math.nan):.4g}")
+    print(f"alarm_million_s: {million:.3g}")
+
+
+def write_lines(path: Path, header: Sequence[str], lines: Sequence[Sequence[Any]]) -> None:
+    """A CSV file."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(lines)
+
+
+def _print_row(name: str, learner: str, values: Sequence[str], width: int) -> None:
+    print(f"{name:11}{learner:31}" + "".join(f"{value:>{width}}" for value in values))
+
+
+def _standard_error(values: Sequence[float]) -> float:
+    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else 0.0
