@@ -37,6 +37,10 @@ class Replay:
         self._left = list(provenance.measurements)
         structure = provenance.details.get("structure")
         self._order = list(structure.get("order", ())) if isinstance(structure, Mapping) else []
+        choices = provenance.details.get("choices", ())
+        self._choices = (
+            list(choices) if isinstance(choices, Sequence) and not isinstance(choices, str) else []
+        )
 
     @property
     def rows(self) -> int:
@@ -99,6 +103,12 @@ class Replay:
     ) -> int:  # fmt: skip
         """The candidate that is in the published graph, the one next in the published order first."""
         self.read_spend(spend)
+        if self._choices:  # a search that is not over families states the index of every choice
+            index = self._choices.pop(0)
+            if type(index) is not int or not 0 <= index < len(candidates):
+                raise Mismatch(f"choice {index!r} is not one of {len(candidates)} candidates")
+            self.asked += (request or "",)
+            return index
         dag = self._network.dag
         fitting = {
             family[-1]: i

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from discreet.algorithms.consistency import clamp, condition, settle, weigh_by_precision
-from discreet.learning.independent import estimate_rows, predict_error
-from discreet.learning.structure import Progress, ScoreName, Structure, greedy, noise_for
+from discreet.learning.independent import estimate_rows
+from discreet.learning.stated import stated
+from discreet.learning.structure import Progress, ScoreName, Structure, greedy, noise_for, predict_noise
 from discreet.learning.structure_candidates import Edge
 from discreet.models.network import Network
 from discreet.models.provenance import Provenance
@@ -32,6 +33,7 @@ ROUNDS = 5
 """How often tables are made to agree and kept from going negative, in turn."""
 
 
+@stated
 def privbayes(
     airlock: Airlock,
     *,
@@ -50,12 +52,12 @@ def privbayes(
     request: str | None = None,
     progress: Progress | None = None,
 ) -> Network:
-    """Learn a graph with the share β of the budget and its tables with the rest; together exactly `spend` [004, Sec. 3].
+    """Learn a graph with the share β of the budget and its tables with the rest, exactly `spend` in all [004, Sec. 3].
 
     Only families that no other contains are measured: for a fixed k these are the d − k of Algorithm 1, whose first
-    gives the tables of the first k + 1 attributes. `estimation="printed"` gives each table the same budget, cuts negative
-    counts off and normalises; the default gives a table a share by its cells, makes all tables agree where they overlap, by
-    inverse variance, and goes to the nearest tables without negative cells.
+    gives the tables of the first k + 1 attributes. `estimation="printed"` gives each table the same budget, cuts
+    negative counts off and normalises; the default gives a table a share by its cells, makes all tables agree where
+    they overlap, by inverse variance, and goes to the nearest tables without negative cells.
     As printed: unit replace-one, β = 1/2, score I or F, `selection="exponential"`, `estimation="printed"`.
     """
     whole = airlock.read_spend(spend)
@@ -120,7 +122,7 @@ def make_network(
             airlock.unit.value,
             json.dumps(cost.to_json()),
             (*structure.measurements, *measured),
-            {name: predict_error(measured[homes[name]], rows) for name in dag.nodes},
+            {name: predict_noise(measured[homes[name]], rows) for name in dag.nodes},
             {"structure": structure.to_json(), **details},
         ),
     )
@@ -132,7 +134,7 @@ def clamp_tables(measured: Sequence[Measurement]) -> tuple[Table, ...]:
 
 
 def agree(measured: Sequence[Measurement], rows: float | None) -> tuple[Table, ...]:
-    """The tables made to agree by inverse variance and kept from going negative, with the public total if there is one."""
+    """The tables made to agree by inverse variance and kept from going negative, with the public total if any."""
     noisy = [found.noisy for found in measured]
     weights = weigh_by_precision(noisy, [found.law.variance for found in measured])
     return settle(noisy, weights, remedy="project", rounds=ROUNDS, total=rows)

@@ -23,8 +23,8 @@ Learner = Callable[..., Network]
 
 WITH_GRAPH = ("planned", "independent", "dependent")
 """Learners of the tables of a public graph, best first."""
-WITHOUT_GRAPH = ("privbayes",)
-"""Learners that find the graph, too."""
+WITHOUT_GRAPH = ("adaptive", "privbayes")
+"""Learners that find the graph, too, best first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +86,7 @@ def choose_learner(name: str | None, dag: DAG | None) -> str:
         raise MechanismError(f"a learner is {', '.join(WITH_GRAPH + WITHOUT_GRAPH)}, not {name!r}")
     if name not in fitting:
         needs = "needs a graph" if dag is None else "finds the graph itself"
-        raise MechanismError(f"the learner {name} {needs}; without one there is privbayes, with one planned")
+        raise MechanismError(f"the learner {name} {needs}; without one there is adaptive, with one planned")
     return name
 
 

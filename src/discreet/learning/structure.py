@@ -223,6 +223,14 @@ def noise_for(spend: Finite) -> str:
     return "gaussian" if "rho" in spend.to_json() else "laplace"
 
 
+def predict_noise(found: Measurement, rows: float) -> float:
+    """The mean L1 error that noise adds to a conditional of the table, rows weighed by how often they occur; at most 2.
+
+    Row π is off by about Σ_x E|noise|/n[π], and it counts n[π]/n: together cells·E|noise|/n.
+    """
+    return min(2.0, found.cells * math.sqrt(found.law.variance / 2.0) / max(rows, 1.0))
+
+
 def _begin(
     knowledge: Knowledge, rng: np.random.Generator | int | None, request: str | None
 ) -> tuple[list[str], list[Pick]]:

@@ -130,10 +130,12 @@ class ModelError:
     """‖c − m‖₁ against what a model expects: it moves with the table, by 1 (add-remove) or 2 (replace-one).
 
     The expected counts m are public and rounded to multiples of 2^-16, on which float64 adds without error.
+    So are the handicaps, public amounts that are taken off the error: what measuring a candidate would cost in noise.
     """
 
     expected: tuple[Array, ...]
     name: str = "L1 error of the model"
+    handicaps: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         rounded = []
@@ -142,6 +144,15 @@ class ModelError:
                 raise MechanismError(f"{self.name}: expected counts must be finite and sum to at most 2^31")
             rounded.append(np.rint(np.asarray(model, dtype=np.float64) * 2.0**16) / 2.0**16)
         object.__setattr__(self, "expected", tuple(rounded))
+        if self.handicaps and len(self.handicaps) != len(self.expected):
+            raise MechanismError(
+                f"{self.name}: {len(self.expected)} models need as many handicaps, not {len(self.handicaps)}"
+            )
+        if not all(abs(amount) <= MOST_ROWS for amount in self.handicaps):
+            raise MechanismError(f"{self.name}: handicaps must be finite and at most 2^31")
+        object.__setattr__(
+            self, "handicaps", tuple(round(amount * 2.0**16) / 2.0**16 for amount in self.handicaps)
+        )
 
     def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
         """1 or 2 rows."""
@@ -155,7 +166,8 @@ class ModelError:
     def evaluate(self, tables: Sequence[Table]) -> Floats:
         """The L1 distance for each candidate; each table must have the shape of its model's."""
         pairs = zip(tables, self.expected, strict=True)
-        return np.array([np.abs(table.values - model).sum() for table, model in pairs], dtype=np.float64)
+        errors = np.array([np.abs(table.values - model).sum() for table, model in pairs], dtype=np.float64)
+        return errors - np.array(self.handicaps) if self.handicaps else errors
 
 
 def _require(shapes: Sequence[Shape]) -> Sequence[Shape]:

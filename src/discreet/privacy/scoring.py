@@ -9,12 +9,14 @@ import numpy.typing as npt
 
 from discreet.privacy.counts import Counter
 from discreet.privacy.scores import Score
-from discreet.vocabulary.table import count_cells
+from discreet.vocabulary.table import Table, count_cells
 
 BATCH_CELLS = 2**22
 """Cells that are counted at a time, if a single family does not have more: some dozen megabytes."""
 MOST_KNOWN = 2**21
 """Scores that are remembered between choices; beyond it all are forgotten and worked out again."""
+MOST_CELLS = 2**22
+"""Cells of true tables that are held between choices against a model: 32 megabytes."""
 
 Family = tuple[str, ...]
 
@@ -25,10 +27,12 @@ class Scorer:
     At each step of a greedy search only the families with the newest attribute are new [004, Sec. 4.1].
     """
 
-    __slots__ = ("_known",)
+    __slots__ = ("_cells", "_known", "_tables")
 
     def __init__(self) -> None:
         self._known: dict[tuple[type, str], dict[Family, float]] = {}
+        self._tables: dict[Family, Table] = {}
+        self._cells = 0
 
     def check(
         self, counter: Counter, families: Sequence[Family], score: Score, sizes: Mapping[str, int]
@@ -45,7 +49,7 @@ class Scorer:
     ) -> npt.NDArray[np.float64]:
         """The exact score of every family, in the order asked."""
         if _has_model(score):
-            return score.evaluate(counter.count(families))
+            return score.evaluate(self._count(counter, families))
         known = self._known.setdefault((type(score), score.name), {})
         new = self._find_new(families, score)
         if len(known) + len(new) > MOST_KNOWN:
@@ -54,6 +58,19 @@ class Scorer:
         for batch in _cut(new, sizes):
             known.update(zip(batch, score.evaluate(counter.count(batch)).tolist(), strict=True))
         return np.fromiter(map(known.__getitem__, families), dtype=np.float64, count=len(families))
+
+    def _count(self, counter: Counter, families: Sequence[Family]) -> list[Table]:
+        """The tables of these families; a model changes from choice to choice, but what it is held to does not."""
+        new = [family for family in dict.fromkeys(families) if family not in self._tables]
+        tables = dict(zip(new, counter.count(new), strict=True)) if new else {}
+        found = [tables[family] if family in tables else self._tables[family] for family in families]
+        added = sum(table.cells for table in tables.values())
+        if self._cells + added > MOST_CELLS:
+            self._tables, self._cells = {}, 0
+        if added <= MOST_CELLS:
+            self._tables.update(tables)
+            self._cells += added
+        return found
 
     def _find_new(self, families: Sequence[Family], score: Score) -> list[Family]:
         known = self._known.get((type(score), score.name), {})

@@ -1,0 +1,84 @@
+"""What an adaptive search pays for tables and choices: parts of the budget, worked out from public numbers alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """The constants of the search, tuned once on tables of different sizes and budgets."""
+
+    singles: float = 0.15
+    """The L1 noise that a typical single attribute may have at the first look, as a part of the rows."""
+    noise: float = 0.09
+    """The L1 noise that a typical pair may have, as a part of the rows."""
+    fewest: float = 1.0
+    """The fewest typical pairs that the budget is cut into, for each attribute: noise or not."""
+    most: float = 6.0
+    """The most: where rows are many and tables small, more would only make the search long."""
+    choice: float = 0.1
+    """What a choice costs, in prices of a typical pair."""
+    handicap: float = 0.4
+    """How much of its expected noise a candidate must be wrong by: making tables agree takes off the rest."""
+    batch: float = 0.35
+    """Sets that are chosen between two fits, as a part of the number of attributes; at first, a whole tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Parts of the whole budget for tables, and the noise that they buy.
+
+    A table of c cells gets unit·c^½ of a pure ε, or unit·c^⅔ of a ρ: shares that keep the sum of L1 noises least.
+    """
+
+    gaussian: bool
+    moves: int
+    """The cells of a table that one row changes: 1 where it is added or removed, 2 where it is replaced."""
+    amount: float
+    """The whole ε or ρ."""
+    unit: float = 1.0
+
+    def weigh(self, cells: float) -> float:
+        """The weight of a table of so many cells when a budget is shared out."""
+        return float(cells ** (2 / 3 if self.gaussian else 1 / 2))
+
+    def table(self, cells: float) -> float:
+        """The part of the budget that a table of so many cells gets."""
+        return self.unit * self.weigh(cells)
+
+    def noise(self, cells: float, part: float) -> float:
+        """The expected L1 noise of a table of so many cells that gets this part: cells·E|noise|."""
+        if self.gaussian:
+            return cells * math.sqrt(self.moves / (math.pi * part * self.amount))
+        return cells * self.moves / (part * self.amount)
+
+    def afford(self, cells: float, noise: float) -> float:
+        """The part of the budget at which a table of so many cells has this L1 noise."""
+        if self.gaussian:
+            return self.moves * (cells / noise) ** 2 / (math.pi * self.amount)
+        return cells * self.moves / (noise * self.amount)
+
+
+def price_singles(prices: Prices, sizes: Sequence[int], rows: float, rates: Rates) -> Fraction:
+    """The part of the budget for the first look: a twentieth to a third, by the noise that it leaves."""
+    typical = sorted(sizes)[len(sizes) // 2]
+    needed = prices.afford(typical, rates.singles * rows) / prices.weigh(typical)
+    return read_part(min(max(needed * sum(map(prices.weigh, sizes)), 1 / 20), 1 / 3))
+
+
+def price_unit(
+    prices: Prices, typical: float, rows: float, left: float, attributes: int, rates: Rates
+) -> float:
+    """The unit at which a typical pair has the noise aimed at, within bounds on the number of pairs to pay for."""
+    aimed = prices.afford(typical, rates.noise * rows)
+    fewest, most = (left / (count * attributes) for count in (rates.fewest, rates.most))
+    return min(max(aimed, most), fewest) / prices.weigh(typical)
+
+
+def read_part(amount: float) -> Fraction:
+    """A part of the budget as a short exact fraction."""
+    return Fraction(max(1, math.floor(amount * 10**6)), 10**6)
