@@ -10,7 +10,16 @@ from typing import Annotated
 
 import typer
 
-from discreet.doors import cli_ask, cli_audit, cli_budget, cli_check, cli_examples, cli_release, cli_schema
+from discreet.doors import (
+    cli_ask,
+    cli_audit,
+    cli_budget,
+    cli_check,
+    cli_examples,
+    cli_release,
+    cli_report,
+    cli_schema,
+)
 from discreet.vocabulary.errors import DiscreetError
 
 FINE, PROBLEMS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -31,6 +40,7 @@ app.command(
 )(cli_release.release)
 app.command(epilog="Example: discreet verify published/release.json --ledger clinic.ledger")(cli_check.verify)
 app.command(epilog="Example: discreet compare published/release.json truth.bif")(cli_check.compare)
+app.command(epilog="Example: discreet report published/release.json --out report.html")(cli_report.report)
 app.command(epilog='Example: discreet query asia.json "P(lung | smoke=yes)" "MPE(dysp=yes)"')(cli_ask.query)
 app.command(
     epilog="Example: discreet synthesize asia.json --rows 10000 --seed 7 --given smoke=yes --out rows.csv"

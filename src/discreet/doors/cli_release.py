@@ -162,16 +162,19 @@ def plan_files(out: Path) -> dict[str, Path]:
         raise FormatError(f"{parent}: files cannot be written there")
     if single:
         return {"release": out}
-    return {"release": out / "release.json", "network": out / "network.bif"}
+    return {"release": out / "release.json", "network": out / "network.bif", "report": out / "report.html"}
 
 
 def write_files(made: Release, paths: dict[str, Path]) -> None:
     """Write every part, each all or nothing; the document comes last, so that where it is, the rest is."""
     from discreet.models.release import write_release
 
-    if "network" in paths:
+    if "report" in paths:
+        from discreet.judgement.report import write_report
+
         paths["release"].parent.mkdir(exist_ok=True)
         made.network.write_bif(paths["network"])
+        write_report(made, paths["report"])
     write_release(made, paths["release"])
 
 

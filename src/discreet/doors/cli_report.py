@@ -1,0 +1,22 @@
+"""`discreet report`: a release as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release document (.json).")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = Path(
+        "report.html"
+    ),
+) -> None:
+    """Write a report on a release as one HTML file that needs nothing else, for a browser or a printer."""
+    from discreet.judgement.report import write_report
+    from discreet.models.release import read_release
+
+    write_report(read_release(release), out)
+    typer.echo(out)
