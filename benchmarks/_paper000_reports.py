@@ -16,7 +16,7 @@ from _paper000_savings import MEASURES, find_saving
 from _paper000_trials import INDEPENDENT, PLANNED, PRINTED, Case, Cells, learn
 from discreet.algorithms.metrics import FLOOR
 from discreet.judgement.theory import bound_saving
-from discreet.learning.allocation import estimate_error, plan_allocation
+from discreet.learning.allocation import Allocation, estimate_error, plan_allocation
 from discreet.vocabulary.table import Table
 
 Savings = dict[tuple[str, str, str], tuple[float, float]]
@@ -87,11 +87,7 @@ def report_budgets(asia: Case, runs: int) -> None:
         assert provenance is not None
         for name, share in provenance.details["shares"].items():
             shares[name] += float(Fraction(share)) / runs
-    errors = {}
-    for name, cpt, joint in zip(asia.network.nodes, asia.network.cpts, asia.weights, strict=True):
-        expected = Table(joint.axes, joint.values * asia.rows)
-        errors[name] = estimate_error(cpt, expected, expected.project(joint.axes[:-1]), 1.0)
-    exact = plan_allocation(asia.network.dag, asia.network.schema.sizes, errors)
+    exact = _allocate_exactly(asia)
     print("\nBudgets of Algorithm 1 on Asia, largest first")
     print("  as the paper has them:   asia smoke bronc lung tub xray either dysp")
     print(f"  from expected counts:    {' '.join(exact.order)}")
@@ -99,12 +95,26 @@ def report_budgets(asia: Case, runs: int) -> None:
 
 
 def report_limits(cases: Sequence[Case]) -> None:
-    """The most that any split of the budget over the nodes can save: the noise in a family costs its cells / ε_i."""
+    """What a split of the budget over the nodes can save: the noise in a family's table costs cells / ε_i."""
     print(
-        "\nThe most ε that a perfect split over the nodes could save, first look for free (weighted L1, no clamping)"
+        "\nWhat a split over the nodes saves if the first look were exact and free (weighted L1, no clamping)"
     )
+    _print_row("network", "", ("the best split", "that of Eq. 13"), 16)
     for case in cases:
-        print(f"  {case.name:11}{bound_saving([float(cpt.cells) for cpt in case.network.cpts]):.2f}")
+        cells = np.array([float(cpt.cells) for cpt in case.network.cpts])
+        exact = _allocate_exactly(case)
+        shares = np.array([float(exact.shares[name]) for name in case.network.nodes])
+        printed = len(cells) * cells.sum() / (cells / shares).sum()
+        _print_row(case.name, "", [f"{bound_saving(cells.tolist()):.2f}", f"{printed:.2f}"], 16)
+
+
+def _allocate_exactly(case: Case) -> Allocation:
+    """The shares of Algorithm 1 from the expected counts of all rows."""
+    errors = {}
+    for name, cpt, joint in zip(case.network.nodes, case.network.cpts, case.weights, strict=True):
+        expected = Table(joint.axes, joint.values * case.rows)
+        errors[name] = estimate_error(cpt, expected, expected.project(joint.axes[:-1]), 1.0)
+    return plan_allocation(case.network.dag, case.network.schema.sizes, errors)
 
 
 def report_savings(
