@@ -9,11 +9,15 @@ import pytest
 
 from discreet.algorithms.fourier import close_downward, make_basis
 from discreet.judgement.auditing import Draw, empirical_epsilon
+from discreet.privacy.ball import calibrate_ball
 from discreet.privacy.budget import PureDP, Unit
+from discreet.privacy.counts import open_counter
 from discreet.privacy.draws import NodeGrid, PosteriorDraw, calibrate_maximum, calibrate_sample, make_lattice
 from discreet.privacy.linear import ProductStatistics, calibrate_linear
 from discreet.privacy.mechanism import calibrate_counts
 from discreet.privacy.noise import add_noise
+from discreet.privacy.sums import BoundedColumn
+from discreet.vocabulary.schema import Attribute, Schema
 from discreet.vocabulary.table import Table
 
 CONFIDENCE = 1 - 1e-6
@@ -88,6 +92,23 @@ def test_draws_keep_their_claim(kind: str, unit: Unit, nodes: int, trials: int) 
     assert not evidence.contradicts(EPSILON), str(evidence)
     if unit is Unit.REPLACE_ONE:
         assert evidence.epsilon > 0.05, str(evidence)
+
+
+@pytest.mark.parametrize("unit", list(Unit))
+def test_a_draw_of_regression_weights_keeps_its_claim(unit: Unit) -> None:
+    """One weight, the constant's, and a label at one end of its bounds or the other."""
+    column = BoundedColumn("0*1", -1, 1, "1/1048576")
+    found = calibrate_ball([(0, 1)], [column], 1, PureDP(EPSILON), unit=unit, precision=0.0, radius=1.0)
+
+    def release(labels: list[float]) -> Draw:
+        schema = Schema((Attribute.binned("label", (-1.0, 0.0, 1.0)),))
+        rows = {"label": labels, "0*1": labels}
+        counter = open_counter(rows, schema, numbers=["0*1"])
+        return lambda trials: np.array([found.draw(counter) for _ in range(trials)])
+
+    other = [1.0] if unit is Unit.ADD_REMOVE else [1.0, -1.0]
+    evidence = empirical_epsilon(release([1.0, 1.0]), release(other), trials=800, confidence=CONFIDENCE)
+    assert not evidence.contradicts(EPSILON), str(evidence)
 
 
 def test_a_node_is_drawn_from_the_posterior_on_its_grid() -> None:
