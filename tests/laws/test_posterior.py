@@ -325,6 +325,7 @@ def test_bad_requests_cost_nothing() -> None:
         (lambda: posterior.sample(airlock, DAG_YX, spend=1, points=2), MechanismError),
         (lambda: posterior.maximum(airlock, DAG_YX, spend=1, floor=0.34), MechanismError),
         (lambda: posterior.maximum(airlock, DAG_YX, spend=1, floor=0.0), MechanismError),
+        (lambda: posterior.maximum(airlock, DAG_YX, spend=1, prior=1e12), MechanismError),
         (lambda: posterior.fourier(airlock, DAG_YX, spend=1, stealth=0.0), MechanismError),
         (lambda: posterior.fourier(airlock, DAG_YX, spend=1, sensitivity="half"), MechanismError),
         (lambda: posterior.laplace(airlock, DAG_YX, spend=1, prior=0.0), TableError),

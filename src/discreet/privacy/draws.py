@@ -36,7 +36,7 @@ LEAST_FLOOR = 2.0**-20
 POINTS = 1025
 """The most points of a node's grid, unless more are asked for."""
 MOST_ROWS = 2**31
-"""The most rows that a posterior is drawn from."""
+"""The most rows that a posterior is drawn from, and the most that a prior may weigh."""
 
 
 class PrivateDraw(Protocol):
@@ -77,6 +77,8 @@ class NodeGrid:
     choice: NoisyChoice
 
     def __post_init__(self) -> None:
+        if not float(np.sum(self.prior)) <= MOST_ROWS:
+            raise MechanismError(f"the α of {self.family[-1]!r} sum to more than 2^31, beyond exact scores")
         if self.choice.sensitivity < _halve(measure_reach(self.log_points), self.choice.unit):
             raise MechanismError(f"the grid of {self.family[-1]!r} reaches further than its choice allows")
 
