@@ -1,0 +1,331 @@
+"""The private search: what it may look at, what it spends, and what people may know beforehand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.algorithms.entropy import Layout, fit_margins
+from discreet.algorithms.inference import Engine
+from discreet.algorithms.inference.triangulation import cliques_of, interaction_graph
+from discreet.learning.adaptive import adaptive, explain
+from discreet.learning.prices import Prices
+from discreet.learning.privbayes import privbayes
+from discreet.learning.structure import greedy
+from discreet.learning.structure_candidates import (
+    Bounds,
+    Knowledge,
+    choose_degree,
+    choose_room,
+    fixed_sets,
+    limit_degree,
+    list_candidates,
+    maximal_sets,
+)
+from discreet.models import examples
+from discreet.models.network import Network
+from discreet.privacy.airlock import Airlock
+from discreet.privacy.budget import ZCDP, PureDP
+from discreet.vocabulary.errors import BudgetError, GraphError, MechanismError, TableError, TooLarge
+from discreet.vocabulary.graph import DAG
+from discreet.vocabulary.schema import Schema
+from discreet.vocabulary.table import Table, count_cells
+
+NAMES = ("a", "b", "c", "d", "e")
+
+
+def _open(network: Network, rows: int, budget: PureDP | ZCDP, unit: str = "add-remove") -> Airlock:
+    return Airlock.open(network.sample(rows, rng=5).arrow(), network.schema, budget=budget, unit=unit)
+
+
+@pytest.fixture(scope="module")
+def asia() -> Network:
+    return examples.asia()
+
+
+@given(
+    sizes=st.lists(st.integers(2, 6), min_size=0, max_size=6),
+    room=st.integers(0, 80),
+    degree=st.integers(0, 6),
+)
+@settings(deadline=None, max_examples=150)
+def test_maximal_sets_are_exactly_those_to_which_nothing_can_be_added(
+    sizes: list[int], room: int, degree: int
+) -> None:
+    by_name = {f"x{i}": size for i, size in enumerate(sizes)}
+    pool = list(by_name)
+
+    def fits(members: tuple[str, ...]) -> bool:
+        return len(members) <= degree and count_cells(by_name[name] for name in members) <= room
+
+    expected = {
+        members
+        for k in range(len(pool) + 1)
+        for members in itertools.combinations(pool, k)
+        if fits(members) and not any(fits((*members, other)) for other in pool if other not in members)
+    }
+    found = list(maximal_sets(pool, (), by_name, room, degree))
+    assert len(found) == len(set(found))
+    assert set(found) == (expected or {()})
+
+
+def test_fixed_sets_hold_what_is_needed() -> None:
+    assert list(fixed_sets(["a", "b", "c"], (), 2)) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert list(fixed_sets(["a", "b", "c"], ("c",), 2)) == [("a", "c"), ("b", "c")]
+    assert list(fixed_sets(["a"], (), 3)) == [("a",)]
+
+
+def test_degree_is_that_of_lemma_3() -> None:
+    """nε/((d−k)·2^(k+3)) ≥ θ with ε halved between graph and tables; none is 0."""
+    rows, epsilon, attributes, theta = 21_574, 1.0, 16, 4
+    noise = {k: 2 * (attributes - k) / (epsilon / 2) for k in range(1, attributes)}
+    printed = [k for k in range(1, attributes) if rows * epsilon / ((attributes - k) * 2 ** (k + 3)) >= theta]
+    assert choose_degree(rows, noise, theta) == max(printed)
+    assert choose_degree(10, noise, theta) == 0
+    assert choose_room(45_222, 2 * 15 / 0.5, 4) == math.floor(45_222 * 0.5 / (2 * 15 * 4))
+
+
+def test_too_many_candidates_are_refused_before_counting() -> None:
+    many = tuple(f"x{i}" for i in range(60))
+    assert limit_degree(60, 8) == 3
+    with pytest.raises(TooLarge, match="set a smaller k"):
+        list_candidates(many[:40], Knowledge(many), dict.fromkeys(many, 2), Bounds(6, None), most=1000)
+    schema = Schema.of({name: ["0", "1"] for name in many})
+    rows = {name: ["0", "1"] for name in many}
+    airlock = Airlock.open(rows, schema, budget=PureDP(1))
+    with pytest.raises(TooLarge, match="at most k=3"):
+        greedy(airlock, spend=1, k=5)
+    assert airlock.remaining == PureDP(1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"score": "G"}, "R, I or F"),
+        ({"score": "I"}, "add-remove"),
+        ({"k": -1}, "at least 0"),
+        ({"theta": 0}, "θ"),
+        ({"required": [("smoke", "nobody")]}, "'nobody'"),
+        ({"required": [("smoke", "lung")], "forbidden": [("smoke", "lung")]}, "both required and forbidden"),
+        ({"required": [("smoke", "lung"), ("lung", "smoke")]}, "cycle"),
+        ({"order": ["smoke"]}, "each of the schema's once"),
+        ({"start": DAG.build({"nobody": ()})}, "'nobody'"),
+        ({"beta": 1}, "β"),
+        ({"estimation": "wild"}, "'wild'"),
+    ],
+)
+def test_a_bad_question_is_refused_and_costs_nothing(asia: Network, options: dict, message: str) -> None:
+    airlock = _open(asia, 50, PureDP(1))
+    with pytest.raises((MechanismError, GraphError, BudgetError), match=message):
+        privbayes(airlock, spend=1, **options)
+    assert airlock.remaining == PureDP(1)
+
+
+def test_f_is_refused_on_wider_attributes() -> None:
+    schema = Schema.of({"a": list("xyz"), "b": list("01")})
+    airlock = Airlock.open({"a": ["x", "y"], "b": ["0", "1"]}, schema, budget=PureDP(1))
+    with pytest.raises(MechanismError, match="'a' has 3"):
+        greedy(airlock, spend=1, score="F", k=1)
+
+
+@pytest.mark.parametrize("unit", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("budget", [PureDP("7/3"), ZCDP("1/9")])
+@pytest.mark.parametrize("k", [None, 0, 1, 3])
+def test_the_budget_is_spent_exactly(asia: Network, unit: str, budget: PureDP | ZCDP, k: int | None) -> None:
+    airlock = _open(asia, 400, budget, unit)
+    network = privbayes(airlock, spend=budget, k=k, rng=3)
+    assert airlock.remaining.is_zero
+    assert network.provenance is not None
+    if k is not None:
+        assert max(map(len, network.dag.parents)) == min(k, 7)
+    if k == 0:
+        assert network.dag.edges() == ()
+        assert len(network.provenance.measurements) == 8
+
+
+@pytest.mark.parametrize("unit", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("budget", [PureDP("5/7"), ZCDP("1/9")])
+def test_the_adaptive_search_spends_exactly_its_budget(
+    asia: Network, unit: str, budget: PureDP | ZCDP
+) -> None:
+    airlock = _open(asia, 400, budget, unit)
+    network = adaptive(airlock, spend=budget)
+    assert airlock.remaining.is_zero
+    assert network.nodes == asia.nodes
+    assert explain(network).count("\n") == len(network.provenance.details["batches"])
+
+
+def test_as_printed_only_the_tables_from_k_plus_1_on_are_measured(asia: Network) -> None:
+    """d − k tables with Lap(2(d−k)/ε₂) on counts; the first k + 1 conditionals come out of one [004, Alg. 1]."""
+    airlock = _open(asia, 400, PureDP(1), "replace-one")
+    network = privbayes(
+        airlock, spend=1, beta="1/2", k=2, score="F", selection="exponential", estimation="printed", rng=0
+    )
+    tables = network.provenance.measurements
+    assert len(tables) == 8 - 2
+    assert all(float(table.law.scale) == pytest.approx(2 * (8 - 2) / 0.5, rel=1e-12) for table in tables)
+    order = network.provenance.details["structure"]["order"]
+    assert [len(network.dag.parents_of(name)) for name in order] == [0, 1, 2, 2, 2, 2, 2, 2]
+    third = network.dag.family(order[2])
+    assert all(set(network.dag.family(name)) <= set(third) for name in order[:3])
+
+
+@pytest.mark.parametrize("learn", [privbayes, adaptive])
+@pytest.mark.parametrize("attributes", [1, 2])
+def test_one_and_two_attributes(learn, attributes: int) -> None:
+    schema = Schema.of({"a": ["x", "y", "z"], "b": ["0", "1"]}).select(["a", "b"][:attributes])
+    rows = {"a": ["x", "y"] * 200, "b": ["0", "1"] * 200}
+    airlock = Airlock.open({name: rows[name] for name in schema.names}, schema, budget=PureDP(50))
+    network = learn(airlock, spend=50)
+    assert airlock.remaining.is_zero
+    assert network.query("a").table.values == pytest.approx([0.5, 0.5, 0.0], abs=0.05)
+    if attributes == 2:
+        assert network.probability({"a": "x"}, {"b": "0"}) == pytest.approx(1.0, abs=0.1)
+
+
+def test_knowledge_is_kept(asia: Network) -> None:
+    airlock = _open(asia, 400, PureDP(10))
+    order = ["xray", *(name for name in asia.nodes if name != "xray")]
+    found = greedy(
+        airlock, spend=1, k=2, order=order, required=[("xray", "lung")], forbidden=[("asia", "tub")]
+    )
+    assert found.order == tuple(order)
+    assert "xray" in found.dag.parents_of("lung")
+    assert "asia" not in found.dag.parents_of("tub")
+    assert all(order.index(parent) < order.index(child) for parent, child in found.dag.edges())
+    start = DAG.build({"smoke": (), "lung": ("smoke",)})
+    grown = greedy(airlock, spend=1, k=1, start=start)
+    assert grown.dag.parents_of("lung") == ("smoke",) and grown.order[:2] == ("smoke", "lung")
+    assert greedy(airlock, spend=1, k=1, start=asia.dag).dag == asia.dag
+    assert "→ lung" in grown.explain()
+
+
+def test_a_whole_given_graph_costs_nothing(asia: Network) -> None:
+    found = greedy(_open(asia, 50, PureDP(1)), spend=1, start=asia.dag)
+    assert found.cost.is_zero and found.dag == asia.dag
+
+
+def test_a_repeated_request_pays_once_and_finds_the_same(asia: Network) -> None:
+    for learn in (privbayes, adaptive):
+        airlock = _open(asia, 300, PureDP(2))
+        first = learn(airlock, spend=1, request="r")
+        again = learn(airlock, spend=1, request="r")
+        assert airlock.remaining == PureDP(1)
+        assert first.close_to(again)
+
+
+def test_with_much_budget_the_search_finds_a_chain() -> None:
+    """X1 → X2 → X3 → X4, each a noisy copy: neighbours in the chain are neighbours in the graph."""
+    rng = np.random.default_rng(2)
+    columns = {"a": rng.integers(0, 2, 4000)}
+    for left, right in itertools.pairwise("abcd"):
+        columns[right] = np.where(rng.random(4000) < 0.9, columns[left], 1 - columns[left])
+    schema = Schema.of({name: [0, 1] for name in "abcd"})
+    for score in ("R", "F", "I"):
+        airlock = Airlock.open(columns, schema, budget=PureDP(1000), unit="replace-one")
+        found = greedy(airlock, spend=500, k=1, score=score, rng=1)
+        assert {frozenset(edge) for edge in found.dag.edges()} == {frozenset(p) for p in ("ab", "bc", "cd")}
+    airlock = Airlock.open(columns, schema, budget=PureDP(1000))
+    network = adaptive(airlock, spend=1000)
+    for pair in itertools.combinations("abcd", 2):
+        exact = np.histogram2d(*(columns[name] for name in pair), bins=2)[0] / 4000
+        assert network.query(list(pair)).table.values == pytest.approx(exact, abs=0.01)
+
+
+def test_a_model_that_would_not_fit_is_limited_before_it_is_made() -> None:
+    schema = Schema.of({f"x{i}": list(range(40)) for i in range(6)})
+    rng = np.random.default_rng(0)
+    rows = {name: rng.integers(0, 40, 300) for name in schema.names}
+    airlock = Airlock.open(rows, schema, budget=PureDP(1000))
+    with pytest.raises(TooLarge, match="64,120"):
+        adaptive(airlock, spend=100, sets=[("x0", "x1", "x2")], model_cells=50_000)
+    assert airlock.remaining == PureDP(1000)
+    network = adaptive(airlock, spend=100, model_cells=10_000)
+    assert network.provenance.details["model cells"] <= 10_000
+    assert airlock.remaining == PureDP(900)
+
+
+@given(seed=st.integers(0, 10_000), edges=st.integers(0, 8))
+@settings(deadline=None, max_examples=40)
+def test_the_fit_has_the_margins_and_the_network_is_the_model(seed: int, edges: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = dict(zip(NAMES, rng.integers(2, 4, len(NAMES)).tolist(), strict=True))
+    joint = Table(NAMES, rng.dirichlet(np.ones(count_cells(sizes.values()))).reshape(list(sizes.values())))
+    pairs = list(itertools.combinations(NAMES, 2))
+    sets = [(name,) for name in NAMES] + [pairs[i] for i in rng.permutation(len(pairs))[:edges]]
+    model = fit_margins(sizes, [joint.project(found) for found in sets], sweeps=400, tolerance=1e-10)
+    dag, cpts = model.network()
+    engine = Engine(dag, cpts)
+    for found in sets:
+        assert engine.joint(found, {}).close_to(joint.project(found), 1e-6)
+    for table in model.pairs():
+        assert engine.joint(table.axes, {}).close_to(table, 1e-9)
+    assert len(list(model.pairs())) == len(pairs)
+
+
+def test_independent_margins_stay_independent() -> None:
+    """The largest entropy adds no dependence of its own."""
+    ones = {name: np.array([0.3, 0.7]) for name in NAMES}
+    model = fit_margins(dict.fromkeys(NAMES, 2), [Table((name,), ones[name]) for name in NAMES])
+    for table in model.pairs():
+        assert table.values == pytest.approx(np.outer([0.3, 0.7], [0.3, 0.7]))
+
+
+def test_a_fit_refuses_what_it_cannot_use() -> None:
+    with pytest.raises(TableError, match="'b'"):
+        fit_margins({"a": 2, "b": 2}, [Table(("a",), np.ones(2))])
+    with pytest.raises(TooLarge, match="allowed are 10"):
+        fit_margins({"a": 4, "b": 4}, [Table(("a", "b"), np.ones((4, 4)))], max_cells=10)
+    with pytest.raises(TableError, match="non-negative"):
+        fit_margins({"a": 2}, [Table(("a",), np.array([-1.0, 2.0]))])
+
+
+@given(
+    seed=st.integers(0, 1000),
+    edges=st.integers(0, 9),
+)
+@settings(deadline=None, max_examples=60)
+def test_the_bound_on_cells_is_never_below_the_same_elimination(seed: int, edges: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = {f"x{i}": int(rng.integers(2, 9)) for i in range(7)}
+    pairs = list(itertools.combinations(sizes, 2))
+    order = rng.permutation(len(pairs))
+    sets = [pairs[i] for i in order[:edges]]
+    layout, new = Layout.plan(sizes, sets), pairs[order[edges]]
+    place = {name: i for i, name in enumerate(sizes)}
+    graph = interaction_graph([[place[name] for name in found] for found in [*sets, new]], len(sizes))
+    cliques = cliques_of(graph, layout.order)
+    exact = sum(count_cells(layout.sizes[v] for v in clique) for clique in cliques)
+    every = sum(
+        count_cells(layout.sizes[v] for v in {*around, u}) for u, around in _eliminate(graph, layout.order)
+    )
+    assert exact <= layout.bound_cells(new) <= every
+
+
+def _eliminate(graph: list[set[int]], order: tuple[int, ...]) -> list[tuple[int, set[int]]]:
+    left, found = [set(around) for around in graph], []
+    for v in order:
+        found.append((v, set(left[v])))
+        for u in left[v]:
+            left[u] = (left[u] | left[v]) - {u, v}
+    return found
+
+
+@given(cells=st.floats(2, 1e5), noise=st.floats(1, 1e5), gaussian=st.booleans())
+@settings(deadline=None)
+def test_prices_buy_the_noise_that_they_say(cells: float, noise: float, gaussian: bool) -> None:
+    prices = Prices(gaussian, 2, 0.5)
+    assert prices.noise(cells, prices.afford(cells, noise)) == pytest.approx(noise)
+
+
+def test_shares_of_the_exact_budget_are_fractions(asia: Network) -> None:
+    """No part of a float: the ledger's entries sum to the whole as fractions."""
+    airlock = _open(asia, 200, PureDP(1))
+    adaptive(airlock, spend="1/3")
+    assert airlock.remaining.epsilon == Fraction(2, 3)
