@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input -
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
 
-demo: $(VENV)/.ready  ## a short tour on a bundled network; writes to ./demo
+demo: $(VENV)/.ready  ## the whole private path on a bundled example; writes to ./demo
 	@$(BIN)/python -m discreet.doors.demo
 
 test: lint  ## everything a change must pass: style, types, layers, and the tests that take seconds

@@ -57,6 +57,21 @@ def test_a_sound_release_passes_with_and_without_its_ledger(
         assert verify(release, ledger).sound
 
 
+@pytest.mark.parametrize("unit", ["add-remove", "replace-one"])
+def test_a_graph_that_was_found_privately_is_found_again(tmp_path: Path, unit: str) -> None:
+    """The choices are read off the published graph and order; another graph does not follow from the answers."""
+    release = publish(
+        ROWS, ASIA.schema, None, spend=PureDP(1), ledger=tmp_path / "ledger", account="clinic", unit=unit,
+        learner="privbayes", create=True,
+    ).release  # fmt: skip
+    with open_ledger(tmp_path / "ledger") as ledger:
+        found = verify(parse_release(format_release(release)), ledger)
+    assert found.sound and all(check.holds for check in found.checks), found.checks
+    document = json.loads(format_release(release))
+    document["provenance"]["details"]["structure"]["order"].reverse()
+    assert not judge(document).sound
+
+
 def test_options_are_part_of_what_is_run_again() -> None:
     airlock = dc.Airlock.open(ROWS, ASIA.schema, budget="1")
     network = independent(airlock, ASIA.dag, spend="1/2", prior={"lung": [1.0, 2.0], "smoke": 3.0})

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -48,6 +49,18 @@ app.command(
 app.command(
     epilog="Example: discreet audit clinic.json --members clinic.parquet --reference public.parquet --html audit.html"
 )(cli_audit.audit)
+
+
+@app.command(epilog="Example: discreet demo try-it")
+def demo(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where everything is written.")] = Path(
+        "demo"
+    ),
+) -> None:
+    """Run the whole path on a bundled example, command by command: release, query, synthesize, verify."""
+    from discreet.doors.demo import main as run_demo
+
+    run_demo(folder)
 
 
 def _print_version(wanted: bool) -> None:

@@ -191,10 +191,11 @@ def show_progress(what: str) -> Iterator[None]:
 
 
 def _print_bill(made: Publication) -> None:
-    cost = json.loads(made.release.provenance.cost)
-    amount = ", ".join(f"{name} = {value}" for name, value in cost.items())
+    from discreet.privacy.budget import budget_from_json
+
+    cost = budget_from_json(json.loads(made.release.provenance.cost))
     if made.paid:
-        typer.echo(f"paid {amount}, learner {made.release.provenance.learner}, request {made.request}")
+        typer.echo(f"paid {cost}, learner {made.release.provenance.learner}, request {made.request}")
     else:
         typer.echo(
             f"nothing was paid: request {made.request} was answered before, and these are the same bytes; "

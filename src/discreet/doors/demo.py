@@ -1,62 +1,70 @@
-"""A short tour on a network that comes with the package: questions, an explanation, synthetic rows.
+"""The whole private path on a bundled example, command by command: a table, a ledger, a release and its uses.
 
-Nothing in it is private yet: the network is a textbook's, so there are no rows to protect and no budget to spend.
+The rows are drawn from a textbook's network, so nobody's secret is at stake; they are treated as if it were.
 """
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 
-from discreet.models import examples
-from discreet.models.network import Network
+from discreet.doors.cli import main as run_command
+from discreet.vocabulary.errors import DiscreetError
 
-ROWS = 1000
-SEED = 7
-PATIENT = {"smoke": "yes", "dysp": "yes", "xray": "yes"}
+STEPS = (
+    ("A table that must stay private, the schema and the graph that are public:", "examples {folder}/clinic"),
+    (
+        "A ledger with a budget of ε = 2 for this table, set once:",
+        "budget init {folder}/clinic.ledger --account clinic --epsilon 2",
+    ),
+    (
+        "One release for ε = 1. The ledger is debited before a row is counted:",
+        "release {folder}/clinic/patients.csv --schema {folder}/clinic/schema.toml --graph {folder}/clinic/graph.bif"
+        " --epsilon 1 --ledger {folder}/clinic.ledger --account clinic --out {folder}/published",
+    ),
+    (
+        "Anybody can ask the release, as often as they like, at no cost to privacy:",
+        'query {folder}/published/release.json "P(lung | smoke=yes, xray=yes)" "MAP(lung, bronc | dysp=yes)"',
+    ),
+    (
+        "and draw synthetic rows from it:",
+        "synthesize {folder}/published/release.json --rows 1000 --seed 7 --out {folder}/published/synthetic.csv",
+    ),
+    (
+        "Anybody can check it, without the table; the custodian also against the ledger:",
+        "verify {folder}/published/release.json --ledger {folder}/clinic.ledger",
+    ),
+    (
+        "Here the truth is known, so we can see what privacy cost:",
+        "compare {folder}/truth.json {folder}/published/release.json",
+    ),
+    ("What is left of the budget:", "budget show {folder}/clinic.ledger"),
+)
 
 
 def main(folder: Path = Path("demo")) -> None:
-    """Run the tour, write what it makes into `folder`, and print the paths, then `demo_seconds`."""
+    """Run every step, write into `folder`, and print the paths, then `demo_seconds`; a second run pays nothing."""
+    from discreet.models import examples
+    from discreet.vocabulary.errors import FormatError
+
     start = time.perf_counter()
-    network = examples.asia()
-    print(
-        "The chest clinic (Lauritzen and Spiegelhalter, 1988), a public textbook example; no private data here."
-    )
-    print(f"{network}: {', '.join(network.nodes)}\n")
-    ask(network)
-    written = write_all(network, folder)
-    print()
-    for path in written:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FormatError(f"{folder}: cannot be made: {error.strerror}") from None
+    examples.asia().write(folder / "truth.json")
+    for words, command in STEPS:
+        arguments = shlex.split(command.format(folder=shlex.quote(str(folder))))
+        print(f"\n{words}\n$ discreet {shlex.join(arguments)}", flush=True)
+        if run_command(arguments) != 0:
+            raise DiscreetError(
+                f"the demo stopped at `discreet {arguments[0]}`; remove {folder} and start again"
+            )
+    print(f"\nLook at {folder / 'published' / 'report.html'} in a browser. Written:\n")
+    for path in sorted(found for found in folder.rglob("*") if found.is_file()):
         print(path)
     print(f"demo_seconds: {time.perf_counter() - start:.2f}")
-
-
-def ask(network: Network) -> None:
-    """Print exact answers to a few what-if questions."""
-    print("What if? Exact answers:")
-    print(network.query("lung"))
-    print(network.query("lung", given={"smoke": "yes"}))
-    print(network.query("lung", given=PATIENT))
-    print(network.query(["lung", "bronc"], given=PATIENT))
-    best = network.most_probable(given=PATIENT)
-    levels = ", ".join(f"{name}={level}" for name, level in best.levels.items())
-    print(f"The most probable explanation of this patient: {levels} (probability {best.probability:.4f})\n")
-
-
-def write_all(network: Network, folder: Path) -> list[Path]:
-    """Write the network for other tools and for discreet, and synthetic rows; compare these with the network."""
-    folder.mkdir(parents=True, exist_ok=True)
-    bif, document, rows_file = folder / "asia.bif", folder / "asia.json", folder / "asia_rows.csv"
-    network.write_bif(bif)
-    network.write(document)
-    rows = network.sample(ROWS, rng=SEED)
-    rows.write(rows_file)
-    codes = rows.codes()
-    print(f"{ROWS} synthetic rows, seed {SEED}, share of 'yes' in the rows and in the network:")
-    for name, marginal in network.posteriors().items():
-        print(f"  {name:<8}{(codes[name] == 0).mean():>8.3f}{marginal[0]:>8.3f}")
-    return [bif, document, rows_file]
 
 
 if __name__ == "__main__":

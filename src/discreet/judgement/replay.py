@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from discreet.learning.publication import WITH_GRAPH, WITHOUT_GRAPH, find_learner
+from discreet.learning.publication import WITH_GRAPH, find_learner
 from discreet.models.network import Network
 from discreet.models.provenance import Provenance
 from discreet.privacy.budget import ApproxDP, Finite, Infinite, PureDP, Unit, budget_from_json
@@ -19,6 +19,9 @@ from discreet.privacy.mechanism import Noise, calibrate_counts
 from discreet.privacy.subsample import Subsampling
 from discreet.vocabulary.errors import AirlockError, BudgetError, DiscreetError
 from discreet.vocabulary.measurement import Measurement
+
+REPLAYED = (*WITH_GRAPH, "privbayes")
+"""Learners whose choices can be read off what they publish."""
 
 
 class Mismatch(DiscreetError):
@@ -135,8 +138,8 @@ class Replay:
 
 
 def can_replay(provenance: Provenance) -> bool:
-    """Whether the learner is one of ours and the release says how it was called."""
-    return provenance.learner in WITH_GRAPH + WITHOUT_GRAPH and "options" in provenance.details
+    """Whether the learner can be followed without rows and the release says how it was called."""
+    return provenance.learner in REPLAYED and "options" in provenance.details
 
 
 def replay(network: Network) -> Network:
