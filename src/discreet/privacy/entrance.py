@@ -39,6 +39,7 @@ def enter(
     """
     require_line("an account name", account)
     require_line("a request id", request, most=180)  # stages add to it
+    wanted = None if unit is None else Unit(unit)
     if budget is not None:
         read_kind(spend, budget)
     exists = _exists(ledger)
@@ -48,13 +49,13 @@ def enter(
         )
     if exists:
         with open_ledger(ledger) as opened:
-            _check_account(opened, account, spend, request, unit, create)
+            _check_account(opened, account, spend, request, wanted, create)
     counter = open_counter(data, schema, memory=memory)
     try:
         counter.check(list(sets))
         with open_ledger(ledger, create=create) as opened:
             known = {found.name: found for found in opened.accounts()}.get(account)
-            entered = known or opened.open_account(account, budget or spend, unit or Unit.ADD_REMOVE)
+            entered = known or opened.open_account(account, budget or spend, wanted or Unit.ADD_REMOVE)
             with Airlock(counter, schema, opened, entered) as airlock:
                 yield airlock
     finally:
@@ -78,7 +79,7 @@ def _exists(place: str | os.PathLike[str]) -> bool:
 
 
 def _check_account(
-    ledger: Ledger, name: str, spend: Finite, request: str, unit: Unit | str | None, create: bool
+    ledger: Ledger, name: str, spend: Finite, request: str, unit: Unit | None, create: bool
 ) -> None:
     known = {found.name: found for found in ledger.accounts()}
     if name not in known:
@@ -89,8 +90,8 @@ def _check_account(
             f"no account {name!r} in this ledger (it has: {there}); open it with `discreet budget init`"
         )
     account = known[name]
-    if unit is not None and account.unit is not Unit(unit):
-        raise BudgetError(f"account {name!r} protects {account.unit}, not {Unit(unit)}")
+    if unit is not None and account.unit is not unit:
+        raise BudgetError(f"account {name!r} protects {account.unit}, not {unit}")
     missing = read_kind(spend, account.budget)
     for entry in ledger.entries(name):
         if (entry.request == request or entry.request.startswith(f"{request}/")) and entry.cost <= missing:
