@@ -143,3 +143,33 @@ def test_the_example_folder_is_ready_to_run(
     assert main(["examples", "other"]) == 2
     assert [path.name for path in Path("other").iterdir()] == ["patients.csv"]
     assert Path("other/patients.csv").read_text() == "mine"
+
+
+@pytest.mark.parametrize("learner", ["independent", "dependent", "privbayes"])
+@pytest.mark.parametrize("unit", ["add-remove", "replace-one"])
+def test_a_plan_reads_nothing_and_announces_what_is_paid_for(
+    tmp_path: Path, learner: str, unit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The data need not even be there; what a release then measures first has the announced law and cost."""
+    ASIA.schema.write(tmp_path / "schema.toml")
+    ASIA.write_bif(tmp_path / "graph.bif")
+    dag = None if learner == "privbayes" else ASIA.dag
+    graph = [] if dag is None else ["--graph", str(tmp_path / "graph.bif")]
+    command = ["plan", "nowhere.csv", "--schema", str(tmp_path / "schema.toml"), *graph, "--epsilon", "1"]
+    asked = [*command, "--unit", unit, "--learner", learner, "--rows", "500"]
+    assert main([*asked, "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert main(asked) == 0
+    assert "nothing was read and nothing was spent" in capsys.readouterr().out
+    made = publish(
+        ROWS, ASIA.schema, dag, spend=PureDP(1), ledger=tmp_path / "ledger", account="c", create=True, unit=unit,
+        learner=learner,
+    ).release.provenance  # fmt: skip
+    first, table = made.measurements[0], plan["tables"][0]
+    if (
+        learner != "privbayes" or unit == "add-remove"
+    ):  # else the first table depends on the graph that is found
+        assert (list(first.axes), first.law.to_json(), json.loads(first.cost)) == (
+            table["axes"], table["law"], table["cost"],
+        )  # fmt: skip
+    assert set(plan["predicted error"]) == set(ASIA.nodes)

@@ -123,6 +123,29 @@ def release(
         typer.echo(path)
 
 
+def plan(
+    data: Data,
+    schema: SchemaFile,
+    graph: GraphFile = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    unit: UnitName = None,
+    learner: LearnerName = None,
+    rows: Annotated[
+        int, typer.Option(help="Your guess of the number of rows; DATA itself is not looked at.", min=1)
+    ] = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a release would measure, with which noise, and how wrong it would be; nothing is read or spent."""
+    from discreet.learning.rehearsal import rehearse
+
+    spend = read_spend(epsilon, delta, rho)
+    declared, dag = read_question(schema, graph)
+    found = rehearse(declared, dag, spend=spend, unit=unit or "add-remove", learner=learner, rows=rows)
+    typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if as_json else found.explain())
+
+
 def read_spend(epsilon: str | None, delta: str | None, rho: str | None) -> Finite:
     """The amount that --epsilon, --delta and --rho ask for."""
     from discreet.privacy.budget import ZCDP, ApproxDP, PureDP

@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from discreet.learning.publication import WITH_GRAPH, find_learner
+from discreet.learning.publication import WITH_GRAPH, WITHOUT_GRAPH, find_learner
+from discreet.learning.rehearsal import Rehearsal
 from discreet.models.network import Network
 from discreet.models.provenance import Provenance
-from discreet.privacy.budget import ApproxDP, Finite, Infinite, PureDP, Unit, budget_from_json
-from discreet.privacy.mechanism import Noise, calibrate_counts
-from discreet.privacy.subsample import Subsampling
+from discreet.privacy.budget import Finite, Infinite, Unit, budget_from_json
+from discreet.privacy.mechanism import AdditiveNoise
 from discreet.vocabulary.errors import AirlockError, BudgetError, DiscreetError
 from discreet.vocabulary.measurement import Measurement
 
-REPLAYED = (*WITH_GRAPH, "privbayes")
+REPLAYED = WITH_GRAPH + WITHOUT_GRAPH
 """Learners whose choices can be read off what they publish."""
 
 
@@ -28,14 +28,13 @@ class Mismatch(DiscreetError):
     """A question of the second run that the release does not answer as it says."""
 
 
-class Replay:
+class Replay(Rehearsal):
     """What a learner sees of an airlock, answered from a release; it counts nothing and draws nothing."""
 
     def __init__(self, network: Network, provenance: Provenance) -> None:
-        self.schema = network.schema
-        self.unit = Unit(provenance.unit)
-        self.asked: tuple[str, ...] = ()
-        self.budget = read_finite(json.loads(provenance.cost))
+        stated = provenance.statement.get("rows")
+        rows = stated if type(stated) is int else 0
+        super().__init__(network.schema, provenance.unit, read_finite(json.loads(provenance.cost)), rows)
         self._network, self._provenance = network, provenance
         self._left = list(provenance.measurements)
         structure = provenance.details.get("structure")
@@ -48,57 +47,29 @@ class Replay:
     @property
     def rows(self) -> int:
         """The public number of rows, which a release under replace-one states."""
-        found = self._provenance.statement.get("rows")
-        if self.unit is not Unit.REPLACE_ONE or type(found) is not int:
+        if self.unit is not Unit.REPLACE_ONE or self._rows < 1:
             raise AirlockError("the release does not state the number of rows")
-        return found
+        return self._rows
 
-    @property
-    def remaining(self) -> Finite:
-        """All of it: whether the account could pay is checked elsewhere."""
-        return self.budget
-
-    def read_spend(self, spend: Any) -> Finite:
-        """An amount in the kind of the release's cost."""
-        if isinstance(spend, type(self.budget)):
-            return spend
-        if isinstance(spend, PureDP | ApproxDP):
-            raise BudgetError(f"a spend of {spend} is of another kind than {self.budget}")
-        return ApproxDP(spend, 0) if isinstance(self.budget, ApproxDP) else type(self.budget)(spend)
-
-    def measure(
+    def answer(
         self,
-        sets: Sequence[Sequence[str]],
-        *,
-        spend: Any,
-        noise: Noise | str = Noise.LAPLACE,
-        shares: Sequence[Any] | None = None,
-        sampling: Subsampling | None = None,
-        request: str | None = None,
+        sets: Sequence[tuple[str, ...]],
+        mechanisms: Sequence[AdditiveNoise],
+        costs: Sequence[Finite],
+        rate: Fraction,
     ) -> list[Measurement]:
         """The next published tables, if they are those that would have been measured."""
-        cost = self.read_spend(spend)
-        inner = cost
-        if sampling is not None:
-            assert isinstance(cost, PureDP)
-            inner = sampling.afford(cost)
-        mechanisms = calibrate_counts(
-            [tuple(members) for members in sets], inner, unit=self.unit, noise=Noise(noise), shares=shares
-        )
-        charged = cost.split(len(sets) if shares is None else shares)
-        rate = Fraction(1) if sampling is None else sampling.rate
         found, self._left = self._left[: len(sets)], self._left[len(sets) :]
         if len(found) < len(sets):
             raise Mismatch(f"{len(sets) - len(found)} tables are missing that the learner needs")
-        for members, mechanism, share, table in zip(sets, mechanisms, charged, found, strict=True):
+        for members, mechanism, cost, table in zip(sets, mechanisms, costs, found, strict=True):
             what = f"the table over ({', '.join(members)})"
-            if table.axes != tuple(members):
+            if table.axes != members:
                 raise Mismatch(f"{what} should come next; it is one over ({', '.join(table.axes)})")
             if table.law != mechanism.law:
                 raise Mismatch(f"{what} should have {mechanism.law}, not {table.law}")
-            if budget_from_json(json.loads(table.cost)) != share or table.rate != rate:
-                raise Mismatch(f"{what} should cost {share} and count a share of {rate} of the rows")
-        self.asked += (request or "",)
+            if budget_from_json(json.loads(table.cost)) != cost or table.rate != rate:
+                raise Mismatch(f"{what} should cost {cost} and count a share of {rate} of the rows")
         return found
 
     def select(
