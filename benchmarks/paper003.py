@@ -30,6 +30,7 @@ import numpy as np
 from discreet.judgement.ceiling import expect_power, limit_power
 from discreet.judgement.cells import Cells
 from discreet.judgement.recover import recover_ratios
+from discreet.judgement.trace_joint import score_jointly
 from discreet.judgement.trace_noise import estimate_total, score_noisy
 from discreet.judgement.trace_power import count_above
 from discreet.judgement.trace_statistics import Reference, centre, log_values
@@ -44,7 +45,8 @@ PEOPLE, REFERENCE, TARGET = 10_000, 5_000, 500
 SAMPLINGS = 20
 ERRORS = tuple(float(alpha) for alpha in np.logspace(-4, -0.2, 20))
 EPSILON = "1"
-SEED = 2025
+SEED, VERSION = 2025, 2
+"""Stored cells of another version are run again."""
 DRAWN_POINTS = 500
 """The paper looks for θ̂_R^K by drawing so many points of the credal set."""
 FINAL, LEVEL = (100, 4), 10  # the cell and the error level (1e-2) of the last lines
@@ -151,7 +153,9 @@ def private_attacks(
     yield "private credal, centroid", known.score(centre(world.cells, low, high), places)
     background = {name: column[reference] for name, column in world.codes.items()}
     scored = {name: column[people] for name, column in world.codes.items()}
-    yield "private, noise-aware", score_noisy(measured, background, estimate_total(measured), scored)
+    total = estimate_total(measured)
+    yield "private, noise-aware", score_noisy(measured, background, total, scored)
+    yield "private, noise-aware jointly", score_jointly(measured, background, total, scored)
 
 
 def learn(airlock: Airlock, dag: DAG) -> Any:
@@ -193,7 +197,12 @@ def run_cell(
     path = folder / f"cell-{nodes}-{density}.json"
     if path.exists():
         stored = json.loads(path.read_text("utf-8"))
-        if stored["samplings"] == samplings and stored["errors"] == list(ERRORS) and stored["seed"] == SEED:
+        if (stored["samplings"], stored["errors"], stored["seed"], stored.get("version")) == (
+            samplings,
+            list(ERRORS),
+            SEED,
+            VERSION,
+        ):
             advance(samplings)
             return dict(stored)
     start = time.perf_counter()
@@ -211,6 +220,7 @@ def run_cell(
         "density": density,
         "samplings": samplings,
         "seed": SEED,
+        "version": VERSION,
         "errors": list(ERRORS),
         "complexity": complexity,
         "theory": expect_power(complexity, TARGET, ERRORS).tolist(),

@@ -51,7 +51,11 @@ def run(folder: Path, release: str, *more: str) -> int:
         ("plain.json", [], {"likelihood ratio"}),
         ("plain.bif", [], {"likelihood ratio"}),
         ("credal.json", [], {"Definition 6", "recovery", "recovery, unseen out", "centroid"}),
-        ("private.json", ["--complete", "--confidence", "0.999"], {"likelihood ratio", "noise-aware"}),
+        (
+            "private.json",
+            ["--complete", "--confidence", "0.999"],
+            {"likelihood ratio", "noise-aware", "noise-aware, jointly"},
+        ),
         ("copies.arrow", ["--schema"], {"refitted network", "nearest row", "nearer than reference"}),
         (
             "copies.arrow",

@@ -21,6 +21,7 @@ from discreet.judgement.ceiling import (
     shift_normal,
 )
 from discreet.judgement.cells import Cells
+from discreet.judgement.trace_joint import score_jointly
 from discreet.judgement.trace_noise import estimate_total, log_mixture, score_noisy, weigh_cells
 from discreet.judgement.trace_power import count_above, measure_power
 from discreet.judgement.trace_rows import fit_tree, measure_nearest
@@ -238,6 +239,31 @@ def test_the_total_is_read_from_the_quietest_tables_and_scores_add_up() -> None:
     reference, codes = {"a": np.array([0, 1, 1])}, {"a": np.array([1, 0])}
     both = score_noisy([loud, loud, quiet], reference, 321, codes)
     assert both == pytest.approx(2 * weigh_cells(loud, reference, 321)[[1, 0]])
+
+
+def test_the_joint_attack_is_the_linear_discriminant_of_all_cells() -> None:
+    """(φ(x) − μ)ᵀ (nC + D)⁻¹ (y − nμ) with the whole covariance written out, up to a constant."""
+    rng = np.random.default_rng(6)
+    reference, codes = ({n: rng.integers(0, k, size) for n, k in (("a", 3), ("b", 2))} for size in (400, 25))
+    reference["b"] = (reference["a"] + rng.integers(0, 2, 400) > 1).astype(np.int64)
+    tables = [
+        Measurement(Table(("a",), np.array([20, 31, 40])), DiscreteLaplace(2), "add-remove", COST),
+        Measurement(
+            Table(("b", "a"), np.array([[9, 20, 3], [17, 8, 33]])), DiscreteGaussian(9), "add-remove", COST
+        ),
+        Measurement(Table((), np.array(90)), DiscreteLaplace(1), "add-remove", COST),
+    ]
+
+    def spell(rows: dict[str, np.ndarray]) -> np.ndarray:
+        return np.concatenate([np.eye(3)[rows["a"]], np.eye(6)[rows["b"] * 3 + rows["a"]]], axis=1)
+
+    mean, spread = spell(reference).mean(axis=0), np.cov(spell(reference).T, bias=True)
+    noise = np.repeat([tables[0].law.variance, tables[1].law.variance], [3, 6])
+    counts = np.concatenate([table.noisy.values.ravel() for table in tables[:2]])
+    weights = np.linalg.solve(90 * spread + np.diag(noise), counts - 90 * mean)
+    expected = (spell(codes) - mean) @ weights
+    found = score_jointly(tables, reference, 90, codes)
+    assert np.ptp(found - expected) < 1e-4 and np.ptp(found) > 0.1
 
 
 def test_the_nearest_row_is_the_nearest() -> None:

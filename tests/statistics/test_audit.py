@@ -181,7 +181,7 @@ def test_private_releases_stay_under_the_ceiling() -> None:
         for power in found.powers:
             counted = np.array([point.hits for point in power.points])
             hits[power.attack] = hits.get(power.attack, 0) + counted
-    assert set(hits) == {"likelihood ratio", "noise-aware"}
+    assert set(hits) == {"likelihood ratio", "noise-aware", "noise-aware, jointly"}
     for counted in hits.values():
         for hit, limit in zip(counted, found.ceiling, strict=True):
             assert stats.beta.ppf(0.001, hit, 1801 - hit) < limit if hit else True

@@ -20,6 +20,7 @@ from discreet.judgement.cells import Cells, Codes, Floats, count_rows, join_rows
 from discreet.judgement.guesses import Guesses
 from discreet.judgement.recover import recover_ratios
 from discreet.judgement.subject import Subject
+from discreet.judgement.trace_joint import score_jointly
 from discreet.judgement.trace_noise import estimate_total, score_noisy
 from discreet.judgement.trace_power import ERRORS, Power, measure_power, rank_scores
 from discreet.judgement.trace_rows import fit_tree, measure_nearest
@@ -170,13 +171,18 @@ def list_attacks(
             attacks += attack_intervals(known, subject.lower, subject.upper)
     if subject.measurements:
         total = estimate_total(subject.measurements)
-        attacks.append(
+        attacks += [
             Attack(
                 "noise-aware",
                 "the noisy counts and the law of their noise",
                 lambda codes: score_noisy(subject.measurements, reference, total, codes),
-            )
-        )
+            ),
+            Attack(
+                "noise-aware, jointly",
+                "the same, linear, and which tables the same people fill",
+                lambda codes: score_jointly(subject.measurements, reference, total, codes),
+            ),
+        ]
     if not attacks:
         raise DataError(f"{subject.name} has neither tables nor rows: there is nothing to attack")
     return tuple(attacks)
