@@ -42,7 +42,16 @@ Spend = Finite | Number
 class Airlock:
     """Rows that answer only through noise that was paid for; `open` makes one, `close` lets go of the rows."""
 
-    __slots__ = ("_account", "_asked", "_counter", "_fingerprint", "_ledger", "_process", "_schema", "_scorer")
+    __slots__ = (
+        "_account",
+        "_asked",
+        "_counter",
+        "_fingerprint",
+        "_ledger",
+        "_process",
+        "_schema",
+        "_scorer",
+    )
 
     def __init__(self, counter: Counter, schema: Schema, ledger: Ledger, account: Account) -> None:
         self._counter: Counter | None = counter
