@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from discreet.learning import learn
     from discreet.models import examples
     from discreet.models.bif import read_bif, write_bif
     from discreet.models.network import Network
@@ -44,6 +45,7 @@ __all__ = [
     "__version__",
     "errors",
     "examples",
+    "learn",
     "open_ledger",
     "read_bif",
     "read_network",
@@ -72,6 +74,7 @@ _HOMES = {
     "ZCDP": "discreet.privacy.budget",
     "errors": "discreet.vocabulary",
     "examples": "discreet.models",
+    "learn": "discreet.learning",
     "open_ledger": "discreet.privacy.ledger",
     "read_bif": "discreet.models.bif",
     "read_network": "discreet.models.network_json",
