@@ -1,0 +1,140 @@
+"""The whole pipeline, from rows to graph and tables, loses no more than it claims, and learns something."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from discreet.algorithms.metrics import mean_variation
+from discreet.judgement.auditing import empirical_epsilon
+from discreet.learning.adaptive import adaptive
+from discreet.learning.privbayes import privbayes
+from discreet.models import examples
+from discreet.models.network import Network
+from discreet.privacy.airlock import Airlock
+from discreet.privacy.budget import PureDP
+from discreet.vocabulary.schema import Schema
+
+CONFIDENCE = 1 - 1e-6
+ABSENT = -(10**6)
+SCHEMA = Schema.of({name: ["0", "1"] for name in "abc"})
+SETS = [members for k in range(4) for members in itertools.combinations("abc", k)]
+
+# The last row is the only one of its kind: it decides whether a and b depend on each other.
+ROWS = [(0, 0, 0)] * 3 + [(0, 0, 1)] * 3
+WITH, WITHOUT, REPLACED = [*ROWS, (1, 1, 1)], ROWS, [*ROWS, (0, 0, 0)]
+
+
+def _describe(network: Network) -> np.ndarray:
+    """All that is released, as numbers: the graph, and the noisy tables added up by attribute set."""
+    found: dict[tuple[str, ...], np.ndarray] = {}
+    for table in network.provenance.measurements:
+        members = tuple(sorted(table.axes))
+        found[members] = found.get(members, 0) + table.noisy.arrange(members).values.astype(float)
+    edges = [float((one, other) in network.dag.edges()) for one, other in itertools.permutations("abc", 2)]
+    tables = [
+        found[members].ravel() if members in found else np.full(2 ** len(members), float(ABSENT))
+        for members in SETS
+    ]
+    return np.concatenate([edges, *tables])
+
+
+def _run(
+    rows: list[tuple[int, ...]], learn: Callable[[Airlock], Network], unit: str
+) -> Callable[[int], np.ndarray]:
+    columns = {name: [str(row[i]) for row in rows] for i, name in enumerate("abc")}
+
+    def draw(trials: int) -> np.ndarray:
+        found = []
+        for _ in range(trials):
+            airlock = Airlock.open(columns, SCHEMA, budget=PureDP(1), unit=unit)
+            found.append(_describe(learn(airlock)))
+            assert airlock.remaining.is_zero
+        return np.array(found)
+
+    return draw
+
+
+LEARNERS = {
+    "privbayes": lambda airlock: privbayes(airlock, spend=1, k=1, rng=0),
+    "privbayes, k chosen": lambda airlock: privbayes(airlock, spend=1, theta="1/10", rng=0),
+    "as printed": lambda airlock: privbayes(
+        airlock, spend=1, beta="1/2", k=1, selection="exponential", estimation="printed", rng=0
+    ),
+    "adaptive": lambda airlock: adaptive(airlock, spend=1),
+}
+
+
+@pytest.mark.parametrize("trials", [60, pytest.param(4000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("unit", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_the_pipeline_keeps_its_claim_on_the_worst_neighbours(learner: str, unit: str, trials: int) -> None:
+    neighbour = WITHOUT if unit == "add-remove" else REPLACED
+    sides = (_run(rows, LEARNERS[learner], unit) for rows in (WITH, neighbour))
+    evidence = empirical_epsilon(*sides, trials=trials, confidence=CONFIDENCE)
+    assert not evidence.contradicts(1.0), str(evidence)
+
+
+def test_the_same_audit_catches_a_pipeline_that_spends_too_much() -> None:
+    """The learner claims ε = 1 and spends 200 times that: the experiment above must be able to see it."""
+
+    def overspend(rows: list[tuple[int, ...]]) -> Callable[[int], np.ndarray]:
+        columns = {name: [str(row[i]) for row in rows] for i, name in enumerate("abc")}
+
+        def draw(trials: int) -> np.ndarray:
+            found = []
+            for _ in range(trials):
+                airlock = Airlock.open(columns, SCHEMA, budget=PureDP(200))
+                found.append(_describe(privbayes(airlock, spend=200, k=1, rng=0)))
+            return np.array(found)
+
+        return draw
+
+    evidence = empirical_epsilon(overspend(WITH), overspend(WITHOUT), trials=80, confidence=0.99)
+    assert evidence.contradicts(1.0), str(evidence)
+
+
+def _error(network: Network, truth: dict[str, np.ndarray], sizes: dict[str, int], rows: int) -> float:
+    triples = list(itertools.combinations(sizes, 3))
+    return mean_variation(truth, network.sample(rows, rng=1).codes(), sizes, triples)
+
+
+def test_more_budget_means_less_error_and_less_than_columns_apart() -> None:
+    asia = examples.asia()
+    rows = 4000
+    sample = asia.sample(rows, rng=3)
+    truth, sizes = sample.codes(), asia.schema.sizes
+    apart = Network.build(
+        asia.schema,
+        dict.fromkeys(asia.nodes, ()),
+        {name: np.bincount(truth[name], minlength=2) / rows for name in asia.nodes},
+    )
+    floor = _error(apart, truth, sizes, rows)
+    for learn in (privbayes, adaptive):
+        errors = []
+        for epsilon in ("1/10", "1", "10"):
+            found = []
+            for _ in range(2):
+                with Airlock.open(sample.arrow(), asia.schema, budget=PureDP(epsilon)) as airlock:
+                    found.append(_error(learn(airlock, spend=epsilon), truth, sizes, rows))
+            errors.append(np.mean(found))
+        assert errors[2] < errors[1] and errors[2] < errors[0]
+        assert errors[2] < floor / 2
+
+
+def test_consistent_tables_beat_printed_ones() -> None:
+    asia = examples.asia()
+    sample = asia.sample(4000, rng=4)
+    truth, sizes = sample.codes(), asia.schema.sizes
+    errors = {}
+    for estimation in ("consistent", "printed"):
+        found = []
+        for seed in range(5):
+            airlock = Airlock.open(sample.arrow(), asia.schema, budget=PureDP("1/2"), unit="replace-one")
+            network = privbayes(airlock, spend="1/2", beta="1/2", k=2, estimation=estimation, rng=seed)
+            found.append(_error(network, truth, sizes, 4000))
+        errors[estimation] = np.mean(found)
+    assert errors["consistent"] < errors["printed"]
