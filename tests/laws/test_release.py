@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -173,3 +174,72 @@ def test_a_plan_reads_nothing_and_announces_what_is_paid_for(
             table["axes"], table["law"], table["cost"],
         )  # fmt: skip
     assert set(plan["predicted error"]) == set(ASIA.nodes)
+
+
+def conforms(value: object, schema: dict[str, object], root: dict[str, object]) -> bool:
+    """Whether a value fits the few keywords of JSON Schema that docs/release.schema.json uses."""
+    if "$ref" in schema:
+        return conforms(value, root["$defs"][str(schema["$ref"]).rpartition("/")[2]], root)  # type: ignore[index]
+    if "const" in schema:
+        return value == schema["const"] and isinstance(value, bool) == isinstance(schema["const"], bool)
+    if "enum" in schema:
+        return value in schema["enum"]  # type: ignore[operator]
+    if "oneOf" in schema:
+        return sum(conforms(value, one, root) for one in schema["oneOf"]) == 1  # type: ignore[attr-defined]
+    kinds = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "integer": int,
+        "number": (int, float),
+        "boolean": bool,
+    }
+    kind = schema.get("type")
+    if kind and (not isinstance(value, kinds[kind]) or (isinstance(value, bool) and kind != "boolean")):  # type: ignore[index]
+        return False
+    if isinstance(value, str):
+        return re.search(str(schema.get("pattern", "")), value) is not None
+    if isinstance(value, int | float):
+        return schema.get("minimum", value) <= value <= schema.get("maximum", value)  # type: ignore[operator]
+    if isinstance(value, list):
+        firsts = schema.get("prefixItems", [schema.get("items", {})] * len(value))
+        return schema.get("minItems", 0) <= len(value) and all(
+            map(lambda v, s: conforms(v, s, root), value, firsts)
+        )  # type: ignore[operator,arg-type]
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        rest = schema.get("additionalProperties", True)
+        return set(schema.get("required", ())) <= set(value) and all(  # type: ignore[call-overload]
+            conforms(inner, known[key], root)
+            if key in known  # type: ignore[operator,index]
+            else rest
+            if isinstance(rest, bool)
+            else conforms(inner, rest, root)  # type: ignore[arg-type]
+            for key, inner in value.items()
+        )
+    return True
+
+
+@pytest.mark.parametrize("unit", ["add-remove", "replace-one"])
+def test_the_json_schema_describes_what_is_written(tmp_path: Path, unit: str) -> None:
+    """Sound releases fit docs/release.schema.json, and a few spoilt ones do not."""
+    schema = json.loads((Path(__file__).parents[2] / "docs/release.schema.json").read_text("utf-8"))
+    for learner in ("independent", "dependent"):
+        document = json.loads(format_release(ask(tmp_path / "ledger", learner=learner, unit=unit).release))
+        assert conforms(document, schema, schema)
+    for path, value in (
+        (("version",), 2),
+        (("extra",), 1),
+        (("provenance", "unit"), "row"),
+        (("provenance", "cost"), {"epsilon": "-1"}),
+        (("provenance", "measurements", 0, "counts", 0), 0.5),
+        (("provenance", "measurements", 0, "law"), {"law": "none"}),
+        (("network", "cpts", 0, 0), 1.5),
+        (("provenance", "statement", "ledger", "head"), "abc"),
+    ):
+        spoilt = json.loads(json.dumps(document))
+        inner = spoilt
+        for key in path[:-1]:
+            inner = inner[key]
+        inner[path[-1]] = value
+        assert not conforms(spoilt, schema, schema), path
