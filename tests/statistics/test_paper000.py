@@ -177,12 +177,12 @@ def test_the_noise_of_all_tables_together_has_the_stated_law(name: str, runs: in
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", examples.names())
 def test_the_noise_of_each_table_has_the_stated_law(name: str) -> None:
-    """2000 runs, table by table; over all of them, a scale 5 % off is rejected, and so is a table that gets none."""
+    """2000 runs, table by table, a scale 25 % off being rejected; over all tables, one that is 5 % off."""
     found = residuals(name, 2000, "2")
     for (_, axes), (law, noise) in found.items():
         assert fit_law(noise, law) > 1e-7, axes
         if noise.size >= 8000:
-            assert fit_law(noise, DiscreteLaplace(law.scale * Fraction(11, 10))) < 1e-6, axes
+            assert fit_law(noise, DiscreteLaplace(law.scale * Fraction(5, 4))) < 1e-6, axes
     together = np.concatenate([noise.ravel() for _, noise in found.values()])
     (law,) = {law for law, _ in found.values()}
     assert fit_law(together, law) > 1e-7
@@ -309,11 +309,12 @@ def test_the_nodes_of_the_graph_may_come_in_any_order() -> None:
 
 def release(rows: dict[str, list[str]], unit: str, learner: Learner, epsilon: str) -> Draw:
     """Everything that a learner lets out: its noisy tables, those of the first look, and the conditionals."""
-    airlock = Airlock.open(rows, PAIR, budget=PureDP(10**6), unit=unit)
 
     def draw(trials: int) -> np.ndarray:
         outputs = []
-        for _ in range(trials):
+        for trial in range(trials):
+            if trial % 250 == 0:  # a learner reads its spends back from the ledger: keep that short
+                airlock = Airlock.open(rows, PAIR, budget=PureDP(10**6), unit=unit)
             network = learner(airlock, ARROW, spend=epsilon)
             assert network.provenance is not None
             noisy = [found.noisy for found in network.provenance.measurements]
