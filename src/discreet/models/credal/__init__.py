@@ -4,12 +4,14 @@ from discreet.models.credal.document import read_credal, write_credal
 from discreet.models.credal.interval import Decision, Interval
 from discreet.models.credal.makers import contaminate, idm
 from discreet.models.credal.network import CredalNetwork
+from discreet.models.credal.noise import from_noise
 
 __all__ = [
     "CredalNetwork",
     "Decision",
     "Interval",
     "contaminate",
+    "from_noise",
     "idm",
     "read_credal",
     "write_credal",
