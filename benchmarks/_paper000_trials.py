@@ -37,7 +37,13 @@ _SOURCES = {
         "learning/allocation.py",
         "algorithms/consistency.py",
     ],
-    PLANNED: ["learning/plan*.py", "algorithms/consistency*.py"],
+    PLANNED: [
+        "learning/plan*.py",
+        "algorithms/expectation*.py",
+        "algorithms/backoff*.py",
+        "algorithms/margins*.py",
+        "algorithms/consistency.py",
+    ],
 }
 _SOURCES[WEIGHED] = _SOURCES[PRINTED]
 
