@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discreet.algorithms.consistency import (
@@ -124,6 +124,7 @@ def test_an_exact_table_outweighs_noisy_ones() -> None:
     assert np.allclose(agreed[1].project(("a",)).values, exact.values)
 
 
+@example([1.0], 1e-308, 0)
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=12), st.floats(0, 1e3), seeds)
 def test_projection_is_the_nearest_table_of_the_total(cells: list[float], total: float, seed: int) -> None:
     found = project_on_simplex(cells, total)

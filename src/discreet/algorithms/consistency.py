@@ -129,6 +129,8 @@ def project_on_simplex(values: npt.ArrayLike, total: float) -> Array:
     excess = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
     threshold = excess[np.count_nonzero(falling > excess) - 1]
     kept = np.maximum(found - threshold, 0.0)
+    if not kept.any():  # a total that is lost beside the largest cell: all of it lies there
+        kept = np.where(found == falling[0], 1.0, 0.0)
     return np.asarray(kept * (total / kept.sum()))  # takes off what rounding left
 
 

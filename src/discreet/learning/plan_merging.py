@@ -35,9 +35,11 @@ SPREAD_CELLS = 2**14
 """Above so many cells a table is judged as if all of them were full, which needs no table."""
 LEAST = 0.25
 """No table gets less than this part of an even share: the supposed spread must not starve one."""
+STRANGERS = 48
+"""Up to so many tables, merges of two without a common attribute are looked at, too; they seldom pay."""
 TRIES = 8
 """So many merges are tried, best first, before it is concluded that none helps."""
-_COARSE: Floats = np.exp(np.linspace(math.log(1e-3), 0.0, 13))
+_COARSE: Floats = np.exp(np.linspace(math.log(1e-3), 0.0, 33))
 _FINE: Floats = np.exp(np.linspace(math.log(1e-3), 0.0, 193))
 
 
@@ -116,13 +118,14 @@ class Planner:
                 return best
 
     def _propose(self, known: Solution) -> list[tuple[Group, ...]]:
-        """The groups after each of the most promising merges of two that overlap."""
+        """The groups after each of the most promising merges of two."""
         costs = [float(np.min(self._curve(group) + known.price * _FINE)) for group in known.groups]
         gains: list[tuple[float, int, int, Group]] = []
         for i, one in enumerate(known.groups):
             for j, other in enumerate(known.groups[:i]):
                 union = one.members | other.members
-                if not one.members & other.members or self._cells(union) > self.max_cells:
+                apart = len(known.groups) > STRANGERS and not one.members & other.members
+                if apart or self._cells(union) > self.max_cells:
                     continue
                 both = Group(union, other.nodes + one.nodes)
                 gain = costs[i] + costs[j] - float(np.min(self._curve(both) + known.price * _FINE))
