@@ -18,7 +18,8 @@ import numpy as np
 
 from discreet.algorithms.consistency import settle, weigh_by_precision
 from discreet.algorithms.entropy import CliqueModel, Layout, fit_margins
-from discreet.learning.prices import Prices, Rates, price_singles, price_unit, read_part
+from discreet.learning.prices import Prices, Rates, price_choice, price_singles, price_unit, read_part
+from discreet.learning.privbayes import privbayes
 from discreet.learning.stated import stated
 from discreet.learning.structure import Progress, count_rows, noise_for, predict_noise
 from discreet.models.network import Network
@@ -142,7 +143,8 @@ def adaptive(
     `sets` are attribute sets that people know to belong together: they are measured without a choice. `width` is the
     most attributes that a choice puts together. All cliques of the model together have at most `model_cells` cells,
     which is checked before anything is allocated. Pure ε is spent on Laplace noise and permute-and-flip, ρ on Gaussian
-    noise and the exponential mechanism; together exactly `spend`.
+    noise and the exponential mechanism; together exactly `spend`. Where rows are few for the noise, the search is
+    PrivBayes' greedy one.
     """
     schema, whole = airlock.schema, airlock.read_spend(spend)
     moves = 1 if airlock.unit.value == "add-remove" else 2
@@ -157,6 +159,8 @@ def adaptive(
         search.rows, cost, counted = count_rows(airlock, whole * COUNT_PART, request and f"{request}/rows")
         search.measured += counted
         search.left -= Fraction(0) if cost.is_zero else COUNT_PART
+        if not given and search.rows < search.rates.signal * prices.noise(1, 1 / len(schema)):
+            return _search_greedily(search)
         search.measure(singles, price_singles(prices, list(search.sizes.values()), search.rows, search.rates))
         model = search.fit()
         typical = float(
@@ -182,6 +186,22 @@ def adaptive(
     cost_text = json.dumps(whole.to_json())
     provenance = Provenance("adaptive", airlock.unit.value, cost_text, tuple(search.measured), noise, details)
     return Network(schema, dag, cpts, provenance=provenance)
+
+
+def _search_greedily(search: _Search) -> Network:
+    """PrivBayes with what is left: where the noise is large, one choice for each attribute is all that pays."""
+    rest = search.whole * search.left
+    found = privbayes(search.airlock, spend=rest, request=search.request and f"{search.request}/greedy")
+    known = found.provenance
+    assert known is not None
+    told = replace(
+        known,
+        learner="adaptive",
+        cost=json.dumps(search.whole.to_json()),
+        measurements=(*search.measured, *known.measurements),
+        details={**known.details, "sets": [list(table.axes) for table in known.measurements], "batches": []},
+    )
+    return replace(found, provenance=told)
 
 
 def explain(network: Network) -> str:
@@ -229,7 +249,7 @@ def _choose_batch(
     search: _Search, expected: dict[Set, Array], most: int, typical: float, model_cells: int
 ) -> list[Set]:
     """Sets to be measured together: none links what the others link, for there the model is about to change."""
-    part = read_part(search.rates.choice * search.prices.table(typical))
+    part = price_choice(search.prices, typical, search.rows, search.rates)
     batch: list[Set] = []
     cost = 0.0
     while len(batch) < most:

@@ -16,12 +16,14 @@ class Rates:
     """The L1 noise that a typical single attribute may have at the first look, as a part of the rows."""
     noise: float = 0.09
     """The L1 noise that a typical pair may have, as a part of the rows."""
+    signal: float = 200.0
+    """Rows for each unit of noise, if all attributes shared the budget, below which a greedy search does better."""
     fewest: float = 1.0
     """The fewest typical pairs that the budget is cut into, for each attribute: noise or not."""
     most: float = 6.0
     """The most: where rows are many and tables small, more would only make the search long."""
-    choice: float = 0.1
-    """What a choice costs, in prices of a typical pair."""
+    choice: float = 0.05
+    """The scale of the noise in a choice, as a part of the rows; it costs a tenth to all of a typical pair's price."""
     handicap: float = 0.4
     """How much of its expected noise a candidate must be wrong by: making tables agree takes off the rest."""
     batch: float = 0.35
@@ -77,6 +79,14 @@ def price_unit(
     aimed = prices.afford(typical, rates.noise * rows)
     fewest, most = (left / (count * attributes) for count in (rates.fewest, rates.most))
     return min(max(aimed, most), fewest) / prices.weigh(typical)
+
+
+def price_choice(prices: Prices, typical: float, rows: float, rates: Rates) -> Fraction:
+    """The part of the budget for one choice by an L1 error, which a row moves by as many rows as it changes cells."""
+    epsilon = 2 * prices.moves / (rates.choice * rows)
+    needed = (epsilon**2 / 8 if prices.gaussian else epsilon) / prices.amount
+    pair = prices.table(typical)
+    return read_part(min(max(needed, pair / 10), pair))
 
 
 def read_part(amount: float) -> Fraction:

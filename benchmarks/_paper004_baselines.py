@@ -1,0 +1,133 @@
+"""The methods that paper 004 compares with: marginals by Laplace, Fourier, Contingency and Uniform; PrivateERM.
+
+They are baselines of an experiment, so their noise comes from a seeded generator; nothing here may be released.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from _paper004_data import Data
+
+
+def count(data: Data, members: tuple[str, ...]) -> np.ndarray:
+    """The exact counts of a marginal."""
+    shape = [data.schema[name].size for name in members]
+    index = np.ravel_multi_index([data.codes[name].astype(np.intp) for name in members], shape)
+    return np.bincount(index, minlength=math.prod(shape)).reshape(shape).astype(float)
+
+
+def mend(counts: np.ndarray) -> np.ndarray:
+    """Negative counts set to 0, the rest rescaled to 1, as the paper does for its baselines."""
+    kept = np.maximum(counts, 0.0)
+    return kept / kept.sum() if kept.sum() > 0 else np.full(kept.shape, 1 / kept.size)
+
+
+def measure_error(data: Data, ways: int, estimate: dict[tuple[str, ...], np.ndarray]) -> float:
+    """The mean total variation of estimated marginals."""
+    sets = data.marginals(ways)
+    return float(
+        np.mean([np.abs(count(data, found) / data.rows - estimate[found]).sum() / 2 for found in sets])
+    )
+
+
+def by_laplace(data: Data, ways: int, epsilon: float, rng: np.random.Generator) -> float:
+    """Noise on every cell of all marginals: Lap(2·(number of marginals)/ε) for replaced rows."""
+    scale = 2 * math.comb(len(data.schema), ways) / epsilon
+    sets = data.marginals(ways)
+    return measure_error(
+        data,
+        ways,
+        {found: mend((c := count(data, found)) + rng.laplace(0, scale, c.shape)) for found in sets},
+    )
+
+
+def by_uniform(data: Data, ways: int) -> float:
+    """Every cell alike."""
+    sets = data.marginals(ways)
+    return measure_error(
+        data, ways, {found: np.full((c := count(data, found)).shape, 1 / c.size) for found in sets}
+    )
+
+
+def by_contingency(data: Data, ways: int, epsilon: float, rng: np.random.Generator) -> float:
+    """One noisy table over all attributes, then its margins; only where that table is small."""
+    names = data.schema.names
+    full = count(data, names)
+    noisy = mend(full + rng.laplace(0, 2 / epsilon, full.shape))
+    axes = {name: i for i, name in enumerate(names)}
+    estimate = {
+        found: noisy.sum(axis=tuple(i for name, i in axes.items() if name not in found))
+        for found in data.marginals(ways)
+    }
+    return measure_error(data, ways, estimate)
+
+
+def by_fourier(data: Data, ways: int, epsilon: float, rng: np.random.Generator) -> float:
+    """Noise on all Fourier coefficients up to this order, which all marginals share; attributes of two levels only."""
+    names = data.schema.names
+    signs = {name: 1.0 - 2.0 * data.codes[name] for name in names}
+    orders = [found for k in range(ways + 1) for found in itertools.combinations(names, k)]
+    scale = 2 * len(orders) / epsilon
+    wanted = {
+        sub
+        for found in data.marginals(ways)
+        for k in range(ways + 1)
+        for sub in itertools.combinations(found, k)
+    }
+    noisy = {}
+    for found in wanted:
+        product = np.ones(data.rows)
+        for name in found:
+            product = product * signs[name]
+        noisy[found] = product.sum() + (rng.laplace(0, scale) if found else 0.0)
+    estimate = {}
+    for found in data.marginals(ways):
+        table = np.zeros([2] * ways)
+        for cell in itertools.product((0, 1), repeat=ways):
+            total = 0.0
+            for k in range(ways + 1):
+                for sub in itertools.combinations(range(ways), k):
+                    sign = (-1.0) ** sum(cell[i] for i in sub)
+                    total += sign * noisy[tuple(found[i] for i in sub)]
+            table[cell] = total / 2**ways
+        estimate[found] = mend(table)
+    return measure_error(data, ways, estimate)
+
+
+def one_hot(data: Data, target: str) -> np.ndarray:
+    """All attributes but the target as indicators, scaled so that no row is longer than 1."""
+    blocks = [np.eye(data.schema[n].size)[data.codes[n]] for n in data.schema.names if n != target]
+    return np.concatenate(blocks, axis=1) / math.sqrt(len(blocks))
+
+
+def train_privately(
+    features: np.ndarray, labels: np.ndarray, epsilon: float, rng: np.random.Generator, penalty: float = 1e-3
+) -> np.ndarray:
+    """Objective perturbation with the Huber loss, h = 0.5 (Chaudhuri, Monteleoni and Sarwate 2011, Alg. 2)."""
+    from scipy.optimize import minimize
+
+    rows, width = features.shape
+    h, bound = 0.5, 1.0
+    curvature = 1 / (2 * h)
+    left = epsilon - math.log(1 + 2 * curvature / (rows * penalty) + (curvature / (rows * penalty)) ** 2)
+    extra = 0.0
+    if left <= 0:
+        extra = curvature / (rows * (math.exp(epsilon / 4) - 1)) - penalty
+        left = epsilon / 2
+    direction = rng.normal(size=width)
+    noise = direction / np.linalg.norm(direction) * rng.gamma(width, 2 * bound / left)
+
+    def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
+        margin = labels * (features @ w)
+        soft = np.abs(1 - margin) <= h
+        loss = np.where(margin > 1 + h, 0.0, np.where(soft, (1 + h - margin) ** 2 / (4 * h), 1 - margin))
+        slope = np.where(margin > 1 + h, 0.0, np.where(soft, -(1 + h - margin) / (2 * h), -1.0))
+        value = loss.mean() + (penalty + extra) / 2 * w @ w + noise @ w / rows
+        gradient = features.T @ (slope * labels) / rows + (penalty + extra) * w + noise / rows
+        return value, gradient
+
+    return np.asarray(minimize(objective, np.zeros(width), jac=True, method="L-BFGS-B").x)
