@@ -42,7 +42,7 @@ def test_a_release_is_the_same_bytes_however_late_it_is_asked_for(tmp_path: Path
     assert "No privacy is promised" in third.release.promise
 
 
-@pytest.mark.parametrize("learner", ["independent", "dependent"])
+@pytest.mark.parametrize("learner", ["planned", "independent", "dependent"])
 def test_the_statement_lists_each_spend_and_the_head_after_the_last(tmp_path: Path, learner: str) -> None:
     place = tmp_path / "ledger"
     made = ask(place, learner=learner)
@@ -146,7 +146,7 @@ def test_the_example_folder_is_ready_to_run(
     assert Path("other/patients.csv").read_text() == "mine"
 
 
-@pytest.mark.parametrize("learner", ["independent", "dependent", "privbayes"])
+@pytest.mark.parametrize("learner", ["planned", "independent", "dependent", "privbayes"])
 @pytest.mark.parametrize("unit", ["add-remove", "replace-one"])
 def test_a_plan_reads_nothing_and_announces_what_is_paid_for(
     tmp_path: Path, learner: str, unit: str, capsys: pytest.CaptureFixture[str]

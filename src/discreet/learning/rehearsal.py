@@ -25,6 +25,8 @@ from discreet.vocabulary.measurement import Measurement
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table, require_cells
 
+CLOSING = "nothing was read and nothing was spent"
+
 
 class Rehearsal:
     """What a learner sees of an airlock, with made-up answers; it holds no rows, draws nothing and pays nothing."""
@@ -128,6 +130,11 @@ class Preview:
         known = self.network.provenance
         assert known is not None
         whole = budget_from_json(json.loads(known.cost))
+        if known.learner == "planned" and isinstance(whole, Finite):
+            from discreet.learning.plan import plan  # it explains itself better than its tables could
+
+            made = plan(self.network.dag, self.network.schema, spend=whole, unit=known.unit, rows=self.rows)
+            return f"{made.explain().rstrip()}\n{CLOSING}"
         lines = [
             f"learner {known.learner} would spend {whole} ({known.unit}) on {len(known.measurements)} tables; "
             f"errors are for {self.rows:,} rows",
@@ -143,7 +150,7 @@ class Preview:
         lines += ["", f"{'attribute':<40} {'expected L1 error of its rows':>30}"]
         lines += [f"{name[:40]:<40} {error:>30.4f}" for name, error in known.predicted_error.items()]
         mean = sum(known.predicted_error.values()) / max(1, len(known.predicted_error))
-        return "\n".join([*lines, f"{'mean':<40} {mean:>30.4f}", "nothing was read and nothing was spent"])
+        return "\n".join([*lines, f"{'mean':<40} {mean:>30.4f}", CLOSING])
 
     def to_json(self) -> dict[str, Any]:
         """The preview as plain values."""

@@ -43,13 +43,10 @@ def lay_out(dag: DAG, widths: Mapping[str, float], row_height: float) -> Layout:
         slot: (x[slot] - left, (i + 0.5) * row_height) for i, layer in enumerate(layers) for slot in layer
     }
     routes = {
-        (parent, child): tuple(
-            spot[slot]
-            for slot in (
-                parent,
-                *((parent, child, i) for i in range(depth[parent] + 1, depth[child])),
-                child,
-            )
+        (parent, child): (
+            spot[parent],
+            *(spot[parent, child, i] for i in range(depth[parent] + 1, depth[child])),
+            spot[child],
         )
         for parent, child in dag.edges()
     }
