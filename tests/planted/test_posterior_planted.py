@@ -24,7 +24,7 @@ from discreet.vocabulary.table import Table
 
 Release = Callable[[np.ndarray, int], np.ndarray]
 """From a table of counts and a number of runs to as many outputs."""
-CONFIDENCE = 1 - 1e-6
+CONFIDENCE = 1 - 1e-4
 POINTS = 41
 
 
@@ -119,12 +119,13 @@ CASES = {
         printed_map(2.0, 0.45),
         np.array([1, 1]),
         np.array([0, 2]),
+        trials=3000,
     ),
     "clamping after sampling": Planted(
-        0.5, sound_draw("sample", 0.5), clamped(0.5), np.array([5, 0]), np.array([4, 1])
+        0.5, sound_draw("sample", 0.5), clamped(0.5), np.array([5, 0]), np.array([4, 1]), trials=3000
     ),
     "a prior that is not truncated": Planted(
-        0.5, sound_draw("sample", 0.5), whole_posterior, np.array([5, 0]), np.array([4, 1])
+        0.5, sound_draw("sample", 0.5), whole_posterior, np.array([5, 0]), np.array([4, 1]), trials=3000
     ),
     "a third of the scale of the Fourier coefficients": Planted(
         0.5,

@@ -83,15 +83,13 @@ def test_perturbation_keeps_its_claim(mechanism: object, unit: Unit) -> None:
     ("nodes", "trials"), [(1, 1500), pytest.param(2, 6000, marks=pytest.mark.slow)], ids=["one", "network"]
 )
 def test_draws_keep_their_claim(kind: str, unit: Unit, nodes: int, trials: int) -> None:
-    """One or two rows in all: what is left of the posterior's spread is then decided by the row that differs."""
+    """One row in all, so that it decides; that the bound is nearly reached is computed in `tests/laws`."""
     specification = specify(kind, unit, nodes)
     one, other = np.array([[1, 0], [0, 0]]), np.array([[0, 0], [0, int(unit is Unit.REPLACE_ONE)]])
     evidence = empirical_epsilon(
         drawn(specification, one), drawn(specification, other), trials=trials, confidence=CONFIDENCE
     )
     assert not evidence.contradicts(EPSILON), str(evidence)
-    if unit is Unit.REPLACE_ONE:
-        assert evidence.epsilon > 0.05, str(evidence)
 
 
 @pytest.mark.parametrize("unit", list(Unit))
