@@ -60,12 +60,12 @@ def make_page(release: Release) -> str:
 
 def find_intervals(network: Network) -> dict[str, Ends]:
     """For each node the least and greatest tables that the noise leaves open, or nothing if that cannot be told."""
-    try:
-        from discreet.models.credal.noise import from_noise
+    from discreet.models.credal.noise import from_noise
 
+    try:
         credal = from_noise(network, COVERAGE)
         return {name: credal.ends(name) for name in network.nodes}
-    except (DiscreetError, ImportError):
+    except DiscreetError:
         return {}
 
 
