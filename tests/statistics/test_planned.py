@@ -180,6 +180,25 @@ def test_the_error_is_below_that_of_even_shares_at_twice_the_budget(name: str) -
     assert ours < theirs
 
 
+@pytest.mark.parametrize("name", ["sachs", "child"])
+def test_a_graph_that_lacks_edges_is_not_believed_against_the_data(name: str) -> None:
+    """Its conditionals are those of the rows; merged tables must not bend them to independences that do not hold."""
+    network = examples.load(name)
+    rng = np.random.default_rng(1)
+    kept = {v: [p for p in network.dag.parents_of(v) if rng.random() > 0.33] for v in network.nodes}
+    dag = DAG.build(kept)
+    assert len(dag.edges()) < 0.75 * len(network.dag.edges())
+    joints = [network.engine.joint(family, {}) for family in dag.families()]
+    truth = [joint.normalise(joint.axes[-1]) for joint in joints]
+    airlock = open_rows(network, 10_000, 1)
+
+    def error(learn: Any) -> float:
+        found = [learn(airlock, dag, spend=1).cpts for _ in range(2)]
+        return float(np.mean([compare_cpts(dag, truth, cpts, weights=joints).mean for cpts in found]))
+
+    assert error(planned) < 0.8 * error(independent)
+
+
 @pytest.mark.parametrize("name", ["sachs", "alarm"])
 def test_the_predicted_error_is_about_the_one_that_is_made(name: str) -> None:
     """The noise's part, at a budget where it dominates what the sample of rows is off by."""

@@ -1,7 +1,7 @@
 """The counts behind noisy tables, as a network expects them, and the network that expects those counts: in turn.
 
-One step takes the network's expectation E of every measured cell. The true count varies around it like a Poisson count
-(a little more, by κE², where the table shows that the network does not hold), and the noise has a known law; so the
+One step takes the network's expectation E of every measured cell. The true count varies around it like a Poisson count,
+or φ times as much where the table shows that the network does not hold, and the noise has a known law; so the
 expected true count lies between E and the noisy one, the closer to E the more the noise outweighs what the count may
 vary by. The tables are then made to agree, each cell moving by its uncertainty, and give the next network [EM].
 
@@ -42,8 +42,6 @@ PRODUCT_CELLS = 2**18
 """A marginal whose elimination needs a larger product is expected from the table's own counts instead."""
 LEAST = 1e-6
 """No cell is expected to hold less, so that a zero can be unlearned."""
-WIDEST = 10.0
-"""The largest κ."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,7 +119,7 @@ def fit_network(
             break
     expected = _expect(dag, sets, cpts, counts, total)
     errors = tuple(
-        _predict_error(expected[home], _shrink(sets[home], expected[home])[1], drop, total)
+        _predict_error(sets[home], expected[home], drop, total)
         for home, (drop, _) in zip(homes, own, strict=True)
     )
     return Fit(tuple(cpts), total, errors, steps)
@@ -148,10 +146,21 @@ def shrink_counts(
 
 def _shrink(found: _Set, expected: Array) -> tuple[Array, Array]:
     """The expected counts of a table and the variance that is left in each."""
-    excess = ((found.noisy - expected) ** 2 - expected - found.variance).sum() / (expected**2).sum()
-    spread = expected + min(max(float(excess), 0.0), WIDEST) * expected**2
+    spread = _spread(found, expected)
     mean = shrink_counts(found.noisy, expected, spread, found.variance, found.heavy)
     return mean, spread * found.variance / (spread + found.variance)
+
+
+def _spread(found: _Set, expected: Array) -> Array:
+    """How much the true counts vary around what the network expects: φE.
+
+    φ = (Σ w((c − E)² − v) − s)/Σ wE with w = 1/(E + v), at least 1, the Poisson case; s = √(5·cells) is a standard
+    deviation of the sum, so that noise alone is seldom taken for a wrong graph. Without φ, a graph that lacks edges
+    would impose its independences on tables that hold several families.
+    """
+    trust = 1.0 / (expected + found.variance)
+    excess = (trust * ((found.noisy - expected) ** 2 - found.variance)).sum() - math.sqrt(5.0 * expected.size)
+    return np.asarray(expected * max(float(excess / (trust * expected).sum()), 1.0))
 
 
 def _expect(
@@ -231,11 +240,12 @@ def _plan_agreement(sets: Sequence[_Set]) -> list[list[_Holder]]:
     return plans
 
 
-def _predict_error(expected: Array, left: Array, drop: tuple[int, ...], total: float) -> float:
-    """√(2/π)·Σ √W/n over the cells of a family, 1/W = 1/A − 1/E as in `plan_merging`, W at most E²; at most 2."""
-    whole, known = expected.sum(axis=drop), left.sum(axis=drop)
+def _predict_error(found: _Set, expected: Array, drop: tuple[int, ...], total: float) -> float:
+    """√(2/π)·Σ √W/n over the cells of a family, 1/W = 1/A − 1/φE as in `plan_merging`, W at most E²; at most 2."""
+    spread = _spread(found, expected)
+    whole, known = spread.sum(axis=drop), (spread * found.variance / (spread + found.variance)).sum(axis=drop)
     squared = known * whole / np.maximum(whole - known, 1e-12 * whole)
-    off = np.sqrt(np.minimum(squared, whole**2))
+    off = np.sqrt(np.minimum(squared, expected.sum(axis=drop) ** 2))
     return min(2.0, math.sqrt(2.0 / math.pi) * float(off.sum()) / total)
 
 
