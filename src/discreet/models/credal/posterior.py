@@ -1,0 +1,138 @@
+"""Calibrated intervals: networks drawn from what the noise leaves likely, and the middle of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.algorithms.bounds.multilinear import Elimination
+from discreet.algorithms.bounds.query import pose
+from discreet.algorithms.deconvolution import PRIORS, draw_counts
+from discreet.algorithms.sampling import Seed
+from discreet.models.answer import Answer
+from discreet.models.credal.evidence import describe_sets, encode_sets, weigh_sets
+from discreet.models.evidence import Given, require_targets
+from discreet.models.network import Network
+from discreet.vocabulary.errors import ImpossibleEvidence, NetworkError
+from discreet.vocabulary.measurement import Measurement
+from discreet.vocabulary.table import Array, Table, count_cells, require_cells
+
+DRAWS = 400
+"""How many networks are drawn under each prior; an end of a 95 % interval then rests on ten of them."""
+
+MOST_LEVELS = 4096
+"""The most combinations of target levels in one question."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibrated:
+    """A privately learned network with draws of the network that would have been published without noise."""
+
+    network: Network
+    draws: tuple[tuple[Array, ...], ...]
+    """For each prior and each node its tables, one for each draw along the first axis."""
+    coverage: float
+
+    def query(self, target: str | Sequence[str], given: Given | None = None) -> Answer:
+        """P(target | given) of the learned network, with an interval over the draws' central intervals."""
+        schema = self.network.schema
+        targets = require_targets(schema, target)
+        shape = tuple(schema[name].size for name in targets)
+        cells = require_cells(f"the answer over {', '.join(targets)}", shape, MOST_LEVELS)
+        low, high = self.bound(targets, np.eye(cells).reshape(cells, *shape), given)
+        point = self.network.query(targets, likelihood=weigh_sets(schema, given))
+        return Answer(
+            point.table,
+            point.levels,
+            describe_sets(given),
+            low.reshape(shape),
+            high.reshape(shape),
+            f"About {self.coverage:.0%} of such intervals contain the answer that noise has hidden.",
+        )
+
+    def bound(
+        self, targets: Sequence[str], functions: Array, given: Given | None = None
+    ) -> tuple[Array, Array]:
+        """The ends of an interval for E[f(targets) | given], for each function f."""
+        tail = (1.0 - self.coverage) / 2.0
+        ends = np.array(
+            [
+                np.quantile(self.answer(rows, targets, functions, given), [tail, 1.0 - tail], axis=1)
+                for rows in self.draws
+            ]
+        )
+        return ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
+
+    def answer(
+        self, rows: Sequence[Array], targets: Sequence[str], functions: Array, given: Given | None = None
+    ) -> Array:
+        """E[f(targets) | given] of every drawn network that allows the evidence, one line for each function."""
+        network, count = self.network, len(rows[0])
+        codes = encode_sets(network.schema, given)
+        problem = pose(network.dag, network.cpts, network.cpts, targets, functions, codes)
+        if problem.settled:
+            return np.repeat(problem.functions[:, None], count, axis=1)
+        elimination = Elimination(problem)
+        factors = []
+        for i, local in enumerate(problem.locals):
+            whole = rows[network.dag.index(local.name)]
+            kept = whole[np.ix_(np.arange(count), *local.cut, np.arange(whole.shape[-1]))]
+            sizes = [problem.sizes[parent] for parent in local.parents]
+            factors.append(elimination.factor(i, kept.reshape(count, *sizes, whole.shape[-1])))
+        joint = elimination.run(factors)[0].reshape(count, -1)
+        known = joint.sum(axis=1)
+        possible = known > 0
+        if not possible.any():
+            raise ImpossibleEvidence(
+                f"the evidence ({describe_sets(given)}) has probability zero in all networks that were drawn"
+            )
+        flat = problem.functions.reshape(len(problem.functions), -1)
+        return np.asarray(flat @ joint[possible].T / known[possible])
+
+
+def calibrated(network: Network, coverage: float = 0.95, *, rng: Seed, draws: int = DRAWS) -> Calibrated:
+    """Draws of the network without noise, given the noisy measurements, for intervals that are right on average.
+
+    The true counts of each measured table are drawn from their posterior under the exact law of the noise,
+    once under each of two priors (`PRIORS`); each family takes the table that tells most about it. An
+    interval reaches over the central intervals under both. It covers the answer without noise about as often
+    as it says, on average over questions and releases; it promises nothing for each of them as `from_noise`
+    does, and is several times narrower.
+    """
+    provenance = network.provenance
+    if provenance is None:
+        raise NetworkError("the network does not say what was measured; only a privately learned one does")
+    if not 0 < coverage < 1:
+        raise NetworkError(f"a coverage lies strictly between 0 and 1, not {coverage}")
+    if draws < 2:
+        raise NetworkError(f"an interval needs at least 2 draws, not {draws}")
+    source = np.random.default_rng(rng)
+    homes = [find_table(provenance.measurements, network.dag.family(name)) for name in network.nodes]
+    found = []
+    for prior in PRIORS:
+        counts = {}
+        for home in sorted(set(homes)):
+            chosen = provenance.measurements[home]
+            values = draw_counts(chosen.noisy.values, chosen.law, prior, draws, source)
+            counts[home] = Table(("", *chosen.axes), values)
+        found.append(
+            tuple(
+                counts[home].project(("", *network.dag.family(name))).normalise(name).values
+                for name, home in zip(network.nodes, homes, strict=True)
+            )
+        )
+    return Calibrated(network, tuple(found), coverage)
+
+
+def find_table(measurements: Sequence[Measurement], family: Sequence[str]) -> int:
+    """The number of the measurement of all rows whose margin over the family has the least noise."""
+    holders = [
+        (found.law.variance * found.cells / count_cells(found.noisy.sizes[name] for name in family), k)
+        for k, found in enumerate(measurements)
+        if found.rate == 1 and set(family) <= set(found.axes)
+    ]
+    if not holders:
+        raise NetworkError(f"no table over all rows was measured that contains {', '.join(family)}")
+    return min(holders)[1]
