@@ -135,7 +135,7 @@ def report_savings(
     for name in names:
         for learner in others:
             found = [savings[name, learner, measure] for measure in MEASURES]
-            _print_row(name, learner, [f"{value:.2f} ± {error:.2f}" for value, error in found], 16)
+            _print_row(name, learner, [_show_saving(*pair, float(grid[-1])) for pair in found], 16)
     write_lines(
         out / "savings.csv",
         ["network", "learner", "measure", "saving", "standard_error", "runs"],
@@ -218,6 +218,11 @@ def write_lines(path: Path, header: Sequence[str], lines: Sequence[Sequence[Any]
 
 def _print_row(name: str, learner: str, values: Sequence[str], width: int) -> None:
     print(f"{name:11}{learner:31}" + "".join(f"{value:>{width}}" for value in values))
+
+
+def _show_saving(value: float, error: float, end: float) -> str:
+    """The end of the grid is only a bound: D-Ind did not get there."""
+    return f"≥ {value:g}" if value >= end else f"{value:.2f} ± {error:.2f}"
 
 
 def _standard_error(values: Sequence[float]) -> float:
