@@ -375,7 +375,7 @@ def test_a_parquet_bomb_is_read_in_bounded_memory(tmp_path: Path) -> None:
     in_memory, values, peak = json.loads(answer.stdout)
     assert not in_memory
     assert values == [[rows, 0], [0, 0]]
-    assert peak < 600, f"{peak} MB for a file of {size} bytes"
+    assert peak < 800, f"{peak} MB for a file of {size} bytes"
     with pytest.raises(TooLarge, match="has at least 12,000,000 rows; at most 1,000,000 are allowed"):
         open_counter(path, Schema.of({"a": ["f", "m"]}), max_rows=1_000_000)
     refuse({"sex": ["f", "m"]}, SEX, "has at least 2 rows; at most 1 are allowed", TooLarge, max_rows=1)

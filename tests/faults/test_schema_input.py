@@ -220,7 +220,7 @@ def test_a_refused_write_leaves_the_old_file(tmp_path: Path) -> None:
     schema.write(path)
     assert Schema.read(path) == schema
     assert path.read_text() == 'format = 1\n\n[attributes.a]\nlevels = ["x", "y"]\nordered = false\n'
-    with pytest.raises(OSError):
+    with pytest.raises(FormatError):
         schema.write(tmp_path / "nowhere" / "clinic.toml")
     assert [found.name for found in tmp_path.iterdir()] == ["clinic.toml"]
 

@@ -117,7 +117,7 @@ def clamp(values: npt.ArrayLike, total: float) -> Array:
     found = float(kept.sum())
     if found <= 0:
         return np.full(kept.shape, total / max(kept.size, 1))
-    return np.asarray(kept * (total / found))
+    return np.asarray(kept / found * total)  # in this order: a tiny sum must not make the quotient overflow
 
 
 def project_on_simplex(values: npt.ArrayLike, total: float) -> Array:

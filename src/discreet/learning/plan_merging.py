@@ -132,10 +132,7 @@ class Planner:
                 if gain > 0:
                     gains.append((gain, i, j, both))
         gains.sort(key=lambda found: (-round(found[0], 12), found[1], found[2]))
-        return [
-            (*(group for k, group in enumerate(known.groups) if k not in (i, j)), both)
-            for _, i, j, both in gains[:TRIES]
-        ]
+        return [_absorb(known.groups, both) for *_, both in gains[:TRIES]]
 
     def _curve(self, group: Group) -> Floats:
         """The weighted error of a group by its share, on the fine grid; between the coarse points it is a power."""
@@ -181,3 +178,10 @@ def _suppose(sizes: Sequence[int]) -> Floats:
         levels = FALL ** np.arange(size)
         cells = np.multiply.outer(cells, levels / levels.sum()).ravel()
     return cells
+
+
+def _absorb(groups: Sequence[Group], merged: Group) -> tuple[Group, ...]:
+    """The groups with the merged one in place of all that it implies, which need no table of their own."""
+    implied = [group for group in groups if group.members <= merged.members]
+    nodes = tuple(dict.fromkeys((*merged.nodes, *(node for group in implied for node in group.nodes))))
+    return (*(group for group in groups if group not in implied), Group(merged.members, nodes))
