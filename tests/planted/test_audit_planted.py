@@ -211,9 +211,9 @@ MANY_RELEASES = [quiet_zeros, exact_total, mended_total, seeded]
 def test_many_releases_of_two_neighbours_accuse_without_any_rows(
     lie: Callable[..., list[Measurement]],
 ) -> None:
-    """A bound on ε with confidence 0.999 from 100 runs on each side; what is sound stays below its claim."""
+    """A bound on ε with confidence 0.999 from 240 runs on each side; what is sound stays below its claim."""
     tables = make_neighbours(PAIR.sizes)
-    evidence = audit_learner(learn_with(lie, PAIR, PAIR_GRAPH), tables, trials=100, confidence=0.999)
+    evidence = audit_learner(learn_with(lie, PAIR, PAIR_GRAPH), tables, trials=240, confidence=0.999)
     assert evidence.contradicts(1.0) == (lie is not sound), str(evidence)
 
 

@@ -41,5 +41,7 @@ def release(rows: dict[str, list[str]], price: PureDP) -> Draw:
 )
 def test_a_forgotten_split_is_caught(price: PureDP, caught: bool) -> None:
     assert len(PLAN.sets) == 3
-    evidence = empirical_epsilon(release(WITH, price), release(WITHOUT, price), trials=500, confidence=0.9999)
+    evidence = empirical_epsilon(
+        release(WITH, price), release(WITHOUT, price), trials=3000, confidence=0.9999
+    )
     assert evidence.contradicts(float(CLAIM.epsilon)) is caught, evidence
