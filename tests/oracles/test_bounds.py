@@ -11,6 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.algorithms.bounds import bound, list_vertices
+from discreet.algorithms.bounds.orders import list_orders
+from discreet.algorithms.bounds.outer import Induction, bound_below
+from discreet.algorithms.bounds.query import pose
 from discreet.vocabulary.errors import ImpossibleEvidence
 from discreet.vocabulary.graph import DAG
 from discreet.vocabulary.table import Table
@@ -173,3 +176,72 @@ def test_exact_is_exact(data: st.DataObject) -> None:
     scale = functions.max() - functions.min()
     assert np.abs(found.lower - exact[0]).max() <= 2e-6 * scale
     assert np.abs(found.upper - exact[1]).max() <= 2e-6 * scale
+
+
+def chain() -> tuple[DAG, list[Table], list[Table]]:
+    """a → b with P(a1) ∈ [.5, .6], P(b1|a0) ∈ [.3, .4], P(b1|a1) ∈ [.7, .8]."""
+    dag = DAG.build({"a": (), "b": ("a",)})
+    lower = [Table(("a",), np.array([0.4, 0.5])), Table(("a", "b"), np.array([[0.6, 0.3], [0.2, 0.7]]))]
+    upper = [Table(("a",), np.array([0.5, 0.6])), Table(("a", "b"), np.array([[0.7, 0.4], [0.3, 0.8]]))]
+    return dag, lower, upper
+
+
+def test_the_chain_that_loopy_propagation_gets_wrong() -> None:
+    """Upper P(a1 | b1) is .6·.8/(.6·.8 + .4·.3) = .8, lower .5·.7/(.5·.7 + .5·.4) = 7/11; not .7241."""
+    found = bound(*chain(), ["a"], np.array([[0.0, 1.0]]), {"b": [1]})
+    assert found.upper[0] == pytest.approx(0.8, abs=1e-8)
+    assert found.lower[0] == pytest.approx(7 / 11, abs=1e-8)
+    assert found.met().all()
+
+
+def test_evidence_that_leaves_several_levels_open() -> None:
+    """All levels are no evidence; a set of levels is the event that one of them occurs."""
+    dag, lower, upper = chain()
+    functions = np.array([[0.0, 1.0]])
+    nothing = bound(dag, lower, upper, ["b"], functions, {})
+    everything = bound(dag, lower, upper, ["b"], functions, {"a": [0, 1]})
+    assert nothing.lower == pytest.approx(everything.lower)
+    assert nothing.upper == pytest.approx(everything.upper)
+    assert nothing.upper[0] == pytest.approx(0.6 * 0.8 + 0.4 * 0.4, abs=1e-8)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_bounds_hold_in_any_order_with_hardly_any_room(data: st.DataObject) -> None:
+    """Products that do not fit are replaced by their worst values; what is left still contains the truth."""
+    dag, lower, upper = data.draw(credal_networks())
+    sizes = {name: table.values.shape[-1] for name, table in zip(dag.nodes, lower, strict=True)}
+    targets, functions, evidence = data.draw(questions(dag, sizes))
+    exact = truth(enumerate_joints(dag, lower, upper), dag, targets, functions, evidence)
+    problem = pose(dag, lower, upper, targets, functions, evidence)
+    if exact is None or problem.settled:
+        return
+    both = np.concatenate([problem.functions, -problem.functions])
+    start = both.reshape(len(both), -1).max(axis=1)
+    room = max(local.rows.lower.size for local in problem.locals)
+    scale = functions.max() - functions.min()
+    for order in list_orders(problem, 6):
+        for limit in (room, 2 * room):
+            values, _ = bound_below(problem, both, start, [Induction(problem, order, limit)])
+            assert (values <= np.concatenate([exact[0], -exact[1]]) + CLOSE * scale).all()
+
+
+def test_a_dense_graph_gets_coarser_bounds_that_still_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With hardly any room the bounds are wider, and contain those that had room."""
+    rng = np.random.default_rng(3)
+    names = [f"x{i}" for i in range(12)]
+    dag = DAG.build({name: tuple(names[i - k] for k in (1, 3, 6) if i >= k) for i, name in enumerate(names)})
+    lower, upper = [], []
+    for name in names:
+        shape = (2,) * len(dag.family(name))
+        point = rng.dirichlet(np.ones(2), size=shape[:-1]).reshape(shape)
+        lower.append(Table(dag.family(name), 0.95 * point))
+        upper.append(Table(dag.family(name), 0.95 * point + 0.05))
+    functions = np.array([[1.0, 0.0]])
+    roomy = bound(dag, lower, upper, ["x11"], functions, {"x2": [0]})
+    monkeypatch.setattr("discreet.algorithms.bounds.bracket.CELLS", 2)
+    monkeypatch.setattr("discreet.algorithms.bounds.bracket.LEAST", 2**4)
+    tight = bound(dag, lower, upper, ["x11"], functions, {"x2": [0]}, method="outer")
+    assert tight.coarse
+    assert tight.lower[0] <= roomy.lower[0] + CLOSE
+    assert tight.upper[0] >= roomy.upper[0] - CLOSE

@@ -27,6 +27,9 @@ TRIES = 6
 CELLS = 2**20
 """The cells of the largest array: above it, outer bounds are taken over fewer contexts, and there are no inner ones."""
 
+LEAST = 2**12
+"""The cells that a single function may have in any case."""
+
 WORK = 2**23
 """Orders are tried, cheapest first, until they have this many cells together; a pass takes about a second then."""
 
@@ -73,6 +76,7 @@ def bound(
     precision: float = PRECISION,
     tries: int = TRIES,
     starts: int = STARTS,
+    max_work: int | None = None,
 ) -> Bracket:
     """Bound E[f(targets) | evidence] over the strong extension, for each f along the first axis of `functions`.
 
@@ -90,13 +94,13 @@ def bound(
     if elimination is None and method != "outer":
         method = "outer"
     if method == "outer" or elimination is None:
-        found = _outside(problem, doubled, _guess(doubled, elimination), tries)[0]
+        found = _outside(problem, doubled, _guess(doubled, elimination), tries, max_work)[0]
         return _fold(found, None)
     inner = descend(problem, doubled, elimination, starts=starts)
     if method == "inner":
         low, high = problem.ranges
         return _fold(_Sides(np.concatenate([low, -high]), False), inner.values)
-    found, inductions, best = _outside(problem, doubled, inner.values, tries)
+    found, inductions, best = _outside(problem, doubled, inner.values, tries, max_work)
     if method == "exact" and not found.coarse:
         from discreet.algorithms.bounds.exact import search
 
@@ -138,7 +142,7 @@ class _Sides:
 def plan_elimination(problem: Problem, batch: int) -> Elimination | None:
     """Exact elimination for so many networks at once; None if the graph is too dense for that."""
     try:
-        return Elimination(problem, max(CELLS // batch, 2**12))
+        return Elimination(problem, max(CELLS // batch, LEAST))
     except TooLarge:
         return None
 
@@ -153,14 +157,17 @@ def _guess(functions: Floats, elimination: Elimination | None) -> Floats:
 
 
 def _outside(
-    problem: Problem, functions: Floats, start: Floats, tries: int
+    problem: Problem, functions: Floats, start: Floats, tries: int, max_work: int | None
 ) -> tuple[_Sides, list[Induction], npt.NDArray[np.intp]]:
-    limit = max(CELLS // len(functions), 2**12)
+    limit = max(CELLS // len(functions), LEAST)
     inductions = [Induction(problem, order, limit) for order in list_orders(problem, tries)]
     fine = [induction for induction in inductions if not induction.coarse]
     if not fine:  # coarse bounds gain little from size, and take many Newton steps
-        fine = [Induction(problem, induction.order, max(limit // 8, 2**12)) for induction in inductions]
+        fine = [Induction(problem, induction.order, max(limit // 8, LEAST)) for induction in inductions]
     fine.sort(key=lambda induction: induction.cells)
+    cheapest = fine[0].cells * len(functions)
+    if max_work is not None and cheapest > max_work:
+        raise TooLarge(f"bounds would work through {cheapest:,} cells; at most {max_work:,} are allowed")
     spent = np.cumsum([induction.cells * len(functions) for induction in fine])
     fine = fine[: max(1, int(np.searchsorted(spent, WORK)))]  # the cheapest in any case
     values, best = bound_below(problem, functions, start, fine)

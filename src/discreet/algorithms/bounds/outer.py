@@ -115,6 +115,9 @@ class Induction:
         """The nodes that enter as messages."""
         pool = {i: scopes[i] for i in sorted(self.apart)}
         pool[self.signed_key] = self._sort(problem.targets)
+        # A message that was replaced by its worst values over r still differs from one level of r to the next, so it
+        # must meet V before r is summed out: there V's sign decides, level by level, which end counts.
+        hidden: dict[int, set[int]] = {}
         self.steps: list[Step] = []
         for t, name in enumerate(order):
             r, i = self._rank[name], own[name]
@@ -123,7 +126,7 @@ class Induction:
                     self.apart.add(child)
                     pool[child] = self._sort(problem.locals[child].scope)
             whole = i not in self.apart
-            inputs = [key for key, scope in pool.items() if r in scope]
+            inputs = [key for key, scope in pool.items() if r in scope or r in hidden.get(key, ())]
             needed = {*scopes[i], r} if whole else {r}
             dropped = self._shrink([pool[key] for key in inputs], needed, max_cells)
             union = sorted(needed.union(*(pool[key] for key in inputs)) - dropped)
@@ -140,9 +143,13 @@ class Induction:
                     signed,
                 )
             )
+            lost = (dropped | set().union(*(hidden.pop(key, set()) for key in inputs))) - {*union}
             for key in inputs:
                 del pool[key]
-            pool[self.signed_key if signed else len(problem.locals) + t] = tuple(union[:-1])
+            made = self.signed_key if signed else len(problem.locals) + t
+            pool[made] = tuple(union[:-1])
+            if not signed:  # V itself is below its values on all levels
+                hidden[made] = lost
 
     def parents_first(self, i: int) -> tuple[int, ...]:
         """The axes of the i-th node's rows (batch, parents, levels), with the parents sorted as in the products."""
