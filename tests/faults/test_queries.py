@@ -221,11 +221,12 @@ def test_levels_that_an_answer_does_not_have() -> None:
         ASIA.posteriors()["lungs"]
 
 
-@pytest.mark.parametrize("path", ["numpy", "numba"])
+@pytest.mark.parametrize("path", ["numpy", "numba", "auto"])
 def test_codes_beyond_the_levels_are_refused_and_never_read(path: Any) -> None:
     """The engine takes codes from fast callers; a wrong one must not reach into foreign memory."""
     engine = ASIA.engine
-    for code in (2, 7, 10**6, 2**40):
+    engine.posteriors({}, path="numba")
+    for code in (2, 7, 10**6, 2**40, -1, -9):
         with pytest.raises(QueryError, match=f"code {code} of 'smoke'; allowed are 0 to 1"):
             engine.posteriors({"smoke": code}, path=path)
         with pytest.raises(QueryError, match=f"code {code} of 'smoke'"):

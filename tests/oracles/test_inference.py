@@ -19,7 +19,8 @@ from discreet.vocabulary.errors import ImpossibleEvidence
 from discreet.vocabulary.table import Table
 
 Floats = npt.NDArray[np.float64]
-PATHS = ("numpy", "numba")
+PATHS = ("numpy", "numba", "auto")
+"""The last comes after the second, so the tree is compiled: small joints are then answered without it."""
 EXACT = {"rtol": 0.0, "atol": 1e-12}
 
 

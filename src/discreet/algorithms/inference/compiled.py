@@ -7,13 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.algorithms.inference.joint import JOINT_CELLS, condition
 from discreet.algorithms.inference.junction import JunctionTree
 from discreet.algorithms.inference.kernels import propagate, propagate_rows
-from discreet.algorithms.inference.layout import Floats, Ints, Layout
-
-Flags = npt.NDArray[np.bool_]
+from discreet.algorithms.inference.layout import EVERYWHERE, NO_WEIGHTS, Flags, Floats, Ints, Layout
 
 
 class Compiled:
@@ -21,19 +19,27 @@ class Compiled:
 
     def __init__(self, junction: JunctionTree, layout: Layout) -> None:
         self.program, self.data, self.prior = layout.program, layout.data, junction.prior
-        self.run = propagate
+        self.sizes = np.array(junction.sizes)
+        self.joint = junction.multiply_out(JOINT_CELLS)
         self._parent = junction.tree.parent
         self._readers = layout.readers
         self._paths: dict[int, Flags] = {}
 
+    def condition(self, observed: Ints) -> tuple[Floats, float]:
+        """All posterior marginals without soft evidence, and log P(evidence) or NaN: the shortest way there is."""
+        if self.joint is None:
+            out = self.prior.copy()
+            return out, propagate(self.program, self.data, observed, NO_WEIGHTS, EVERYWHERE, out)
+        out = np.empty(self.prior.size)
+        return out, condition(self.sizes, self.joint, observed, out)
+
     def answer(self, observed: Ints, weights: Floats, wanted: Flags) -> tuple[Floats, float]:
         """Posterior marginals of the wanted cliques, and log P(evidence) or NaN (see `kernels.propagate`)."""
         out = self.prior.copy()
-        return out, self.run(self.program, self.data, observed, weights, wanted, out)
+        return out, propagate(self.program, self.data, observed, weights, wanted, out)
 
     def answer_rows(self, observed: Ints, out: Floats, log_evidence: Floats) -> None:
         """Answer every row; on all cores, because the compiled code lets go of the interpreter."""
-        no_weights, everywhere = np.empty(0), np.empty(0, dtype=np.bool_)
 
         def run(part: slice) -> None:
             propagate_rows(
@@ -41,8 +47,8 @@ class Compiled:
                 self.data,
                 self.prior,
                 observed[part],
-                no_weights,
-                everywhere,
+                NO_WEIGHTS,
+                EVERYWHERE,
                 out[part],
                 log_evidence[part],
             )

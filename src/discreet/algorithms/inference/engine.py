@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.algorithms.inference.elimination import eliminate, maximise_subset
 from discreet.algorithms.inference.junction import JunctionTree
-from discreet.algorithms.inference.layout import Floats, Ints
+from discreet.algorithms.inference.layout import EVERYWHERE, NO_WEIGHTS, Floats, Ints
 from discreet.algorithms.inference.maximisation import maximise
 from discreet.algorithms.inference.propagation import Beliefs, marginals, propagate, propagate_log
 from discreet.vocabulary.errors import ImpossibleEvidence, QueryError
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from discreet.algorithms.inference.compiled import Compiled
 
 Path = Literal["auto", "numpy", "numba"]
-
-NO_WEIGHTS: Floats = np.empty(0)
-EVERYWHERE = np.empty(0, dtype=np.bool_)
 
 PATIENCE = 2.0
 """Seconds that numpy may spend on an engine's queries before the compiled path is loaded: a first look never waits
@@ -96,12 +93,14 @@ class Engine:
         # The straight way, for callers who ask a million times: every microsecond here shows on a small network.
         observed = self._blank.copy()
         index = self._index
-        for name in evidence:
-            observed[index[name]] = evidence[name]
-        out = compiled.prior.copy()
-        log_evidence = compiled.run(compiled.program, compiled.data, observed, NO_WEIGHTS, EVERYWHERE, out)
-        if log_evidence == log_evidence:
-            return Marginals(out, self._at, log_evidence)
+        for name, code in evidence.items():
+            if code < 0:
+                break
+            observed[index[name]] = code
+        else:
+            out, log_evidence = compiled.condition(observed)
+            if log_evidence == log_evidence:
+                return Marginals(out, self._at, log_evidence)
         return self._posteriors(evidence, {}, "numpy")
 
     def marginal(
@@ -269,12 +268,12 @@ class Engine:
         )
 
     def _enter(self, evidence: Mapping[str, int], likelihoods: Mapping[str, Floats]) -> tuple[Ints, Floats]:
+        self._number(evidence, likelihoods)
         observed = self._blank.copy()
         for name, code in evidence.items():
             observed[self._index[name]] = code
         if not likelihoods:
             return observed, NO_WEIGHTS
-        self._number({}, likelihoods)
         at = 0
         for name, values in likelihoods.items():
             observed[len(self.dag) + self._index[name]] = at

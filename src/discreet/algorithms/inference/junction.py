@@ -138,6 +138,16 @@ class JunctionTree:
             [self.project(beliefs[smallest[v]], smallest[v], (v,)) for v in range(len(self.sizes))]
         )
 
+    def multiply_out(self, max_cells: int) -> Floats | None:
+        """The joint distribution as a flat array, first variable slowest; None if it is larger or might underflow."""
+        if count_cells(self.sizes) > max_cells:
+            return None
+        joint, safe = np.ones(self.sizes), True
+        for scope, values in self.factors:
+            shape = [size if v in scope else 1 for v, size in enumerate(self.sizes)]
+            safe &= _multiply(joint, values.reshape(shape))
+        return joint.ravel() if safe else None
+
     def spread(self, values: Floats, scope: Sequence[int], clique: int) -> Floats:
         """A table over `scope`, reshaped to broadcast against a clique."""
         shape = iter(values.shape)

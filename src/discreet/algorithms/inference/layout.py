@@ -13,6 +13,11 @@ from discreet.algorithms.inference.triangulation import CliqueTree
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+NO_WEIGHTS: Floats = np.empty(0)
+EVERYWHERE: Flags = np.empty(0, dtype=np.bool_)
+"""The flags that restrict an answer to no part of the tree."""
 
 ROW = 2048
 """Neighbouring axes are merged into rows of at most this many cells, so that a row stays in the first-level cache."""
