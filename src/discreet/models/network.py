@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
 from discreet.vocabulary.wording import show
 
+if TYPE_CHECKING:
+    from discreet.models.credal.network import CredalNetwork
+
 ROW_TOLERANCE = 1e-6
 """How far the sum of a row may be from 1; rows are taken as they are, never mended silently."""
 
@@ -44,6 +47,8 @@ class Network:
     provenance: Provenance | None = field(default=None, compare=False)
     """Set if the network was learned from private rows: what was measured and what it cost."""
     _engine: Engine | None = field(init=False, default=None, compare=False)
+    _credal: CredalNetwork | str | None = field(init=False, default=None, compare=False)
+    """The credal network around a privately learned one, once asked for; a text says why there is none."""
 
     def __post_init__(self) -> None:
         if self.schema.names != self.dag.nodes:
@@ -88,6 +93,14 @@ class Network:
         """The attributes, in schema order."""
         return self.dag.nodes
 
+    @property
+    def declared(self) -> Schema:
+        """The schema without what an encoding has added to it for the search, which no synthetic row shows."""
+        added = None if self.provenance is None else self.provenance.details.get("auxiliary")
+        hidden = set(map(str, added)) if isinstance(added, list | tuple) else set()
+        shown = [name for name in self.schema.names if name not in hidden]
+        return self.schema.select(shown) if hidden and shown else self.schema
+
     def cpt(self, name: str) -> Table:
         """The conditional probability table of a node."""
         return self.cpts[self.dag.index(name)]
@@ -101,9 +114,18 @@ class Network:
         return self._engine
 
     def query(
-        self, target: str | Sequence[str], given: Given | None = None, *, likelihood: Likelihood | None = None
+        self,
+        target: str | Sequence[str],
+        given: Given | None = None,
+        *,
+        likelihood: Likelihood | None = None,
+        intervals: bool = True,
     ) -> Answer:
-        """P(target | given), for one attribute or jointly for several; `likelihood` is soft evidence."""
+        """P(target | given), for one attribute or jointly for several; `likelihood` is soft evidence.
+
+        A privately learned network answers with guaranteed intervals for what noise has hidden, unless that takes
+        longer than a second, which the answer says then. Without `intervals` it answers as fast as any other.
+        """
         targets = require_targets(self.schema, target)
         levels = tuple(self.schema[name].levels for name in targets)
         codes, weights = encode_evidence(self.schema, given), encode_likelihood(self.schema, likelihood)
@@ -114,7 +136,20 @@ class Network:
                 table = self.engine.joint(targets, codes, weights)
         except ImpossibleEvidence:
             self._refuse(given, likelihood)
-        return Answer(table, levels, self._describe(given, likelihood))
+        answer = Answer(table, levels, self._describe(given, likelihood))
+        if self.provenance is None or not intervals:
+            return answer
+        return self._surround(answer, given, bool(likelihood))
+
+    def _surround(self, answer: Answer, given: Given | None, weighed: bool) -> Answer:
+        from discreet.models.credal.attachment import attach_intervals, surround
+
+        if weighed:
+            return attach_intervals("No intervals: evidence in part has none.", answer, given)
+        if self._credal is None:
+            object.__setattr__(self, "_credal", surround(self))
+        assert self._credal is not None
+        return attach_intervals(self._credal, answer, given)
 
     def posteriors(self, given: Given | None = None, *, likelihood: Likelihood | None = None) -> Marginals:
         """P(X | given) of every attribute X, as arrays in level order."""
@@ -187,7 +222,7 @@ class Network:
                 factors = self.engine.decompose(codes, weights)
             except ImpossibleEvidence:
                 self._refuse(given, likelihood)
-        return Rows.draw(self.schema, factors, n, rng=rng)
+        return Rows.draw(self.declared, factors, n, rng=rng)
 
     def write_bif(self, path: str | os.PathLike[str]) -> None:
         """Write the network for other Bayesian-network tools, all or nothing."""

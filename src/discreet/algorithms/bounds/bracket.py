@@ -169,7 +169,8 @@ def _outside(
     if max_work is not None and cheapest > max_work:
         raise TooLarge(f"bounds would work through {cheapest:,} cells; at most {max_work:,} are allowed")
     spent = np.cumsum([induction.cells * len(functions) for induction in fine])
-    fine = fine[: max(1, int(np.searchsorted(spent, WORK)))]  # the cheapest in any case
+    most = WORK if max_work is None else min(WORK, max_work)
+    fine = fine[: max(1, int(np.searchsorted(spent, most)))]  # the cheapest in any case
     values, best = bound_below(problem, functions, start, fine)
     low, high = (
         functions.reshape(len(functions), -1).min(axis=1),

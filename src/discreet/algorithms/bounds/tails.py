@@ -67,11 +67,14 @@ def _log_moment(law: NoiseLaw, t: Floats) -> Floats:
 
 def _tabulate_tails(terms: tuple[Term, ...], length: int) -> Floats:
     """P(|sum| > h) for h = 0, 1, …, from the product of the laws' Fourier transforms."""
-    k = np.arange(length, dtype=np.int64)
-    k = np.where(k < length // 2, k, k - length)
     whole = np.ones(length)
     for law, weight, count in terms:
-        transform = np.fft.fft(law.pmf(k)).real
-        whole = whole * transform[(weight * np.arange(length)) % length] ** count
+        whole = whole * _transform(law, length)[(weight * np.arange(length)) % length] ** count
     chances = np.maximum(np.fft.ifft(whole).real[1 : length // 2], 0.0)
     return np.asarray(2.0 * np.cumsum(chances[::-1])[::-1])
+
+
+@lru_cache(maxsize=16)  # a release has a few laws, and many margins that sum them
+def _transform(law: NoiseLaw, length: int) -> Floats:
+    k = np.arange(length, dtype=np.int64)
+    return np.asarray(np.fft.fft(law.pmf(np.where(k < length // 2, k, k - length))).real)

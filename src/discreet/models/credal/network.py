@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,11 @@ import numpy.typing as npt
 from discreet.algorithms.bounds import Bracket, Method, bound, find_candidates, list_vertices, tighten
 from discreet.algorithms.bounds.inner import centre_of
 from discreet.models.answer import Answer
+from discreet.models.credal.ends import arrange_ends, check_ends
 from discreet.models.credal.evidence import describe_sets, encode_sets, weigh_sets
 from discreet.models.credal.interval import Decision, Interval
 from discreet.models.evidence import Given, encode_evidence, require_attribute, require_targets
-from discreet.models.network import ROW_TOLERANCE, Network
+from discreet.models.network import Network
 from discreet.models.provenance import Provenance
 from discreet.vocabulary.errors import ImpossibleEvidence, NetworkError, QueryError, TooLarge
 from discreet.vocabulary.graph import DAG
@@ -54,7 +55,7 @@ class CredalNetwork:
                 raise NetworkError(f"{len(self.dag)} nodes need as many {what} tables, not {len(tables)}")
         sizes = self.schema.sizes
         for name, low, high in zip(self.dag.nodes, self.lower, self.upper, strict=True):
-            _check_ends(name, low, high, self.dag.family(name), sizes)
+            check_ends(name, low, high, self.dag.family(name), sizes)
 
     @classmethod
     def build(
@@ -74,7 +75,7 @@ class CredalNetwork:
                 f"the schema declares {', '.join(declared.names)}; the graph has {', '.join(graph.nodes)}"
             )
         dag = DAG.build({name: graph.parents_of(name) for name in declared.names})
-        ends = [_arrange(dag, given, what) for what, given in (("lower", lower), ("upper", upper))]
+        ends = [arrange_ends(dag, given, what) for what, given in (("lower", lower), ("upper", upper))]
         return cls(declared, dag, ends[0], ends[1], meaning)
 
     @property
@@ -158,6 +159,7 @@ class CredalNetwork:
         *,
         method: Method = "both",
         seconds: float = 10.0,
+        max_work: int | None = None,
     ) -> Answer:
         """Bounds on P(target | given) for every level, around the answer of the centre.
 
@@ -166,24 +168,36 @@ class CredalNetwork:
         bracket if time runs out).
         """
         targets = require_targets(self.schema, target)
+        found = self.bound(targets, given, method=method, seconds=seconds, max_work=max_work)
+        return Answer(
+            self._answer_centre(targets, given, found.lower, found.upper),
+            tuple(self.schema[name].levels for name in targets),
+            describe_sets(given),
+            found.lower,
+            found.upper,
+            " ".join(part for part in (self.meaning, _tell(found, method)) if part),
+        )
+
+    def bound(
+        self,
+        targets: Sequence[str],
+        given: Given | None = None,
+        *,
+        method: Method = "both",
+        seconds: float = 10.0,
+        max_work: int | None = None,
+    ) -> Bracket:
+        """The bounds of `query` alone, shaped like the targets; refused where they take more than `max_work` cells."""
         shape = tuple(self.schema[name].size for name in targets)
         cells = require_cells(f"the answer over {', '.join(targets)}", shape, MOST_LEVELS)
         functions = np.eye(cells).reshape(cells, *shape)
         if cells == 2:
             functions = functions[:1]  # the other level is what is left
-        found = self._bound(targets, functions, given, method, seconds)
-        lower, upper = found.lower, found.upper
-        if cells == 2:
-            lower, upper = np.append(lower, 1.0 - upper), np.append(upper, 1.0 - lower)
-        levels = tuple(self.schema[name].levels for name in targets)
-        lower, upper = lower.reshape(shape), upper.reshape(shape)
-        return Answer(
-            self._answer_centre(targets, given, lower, upper),
-            levels,
-            describe_sets(given),
-            lower,
-            upper,
-            " ".join(part for part in (self.meaning, _tell(found, method)) if part),
+        found = self._bound(targets, functions, given, method, seconds, max_work)
+        return Bracket(
+            *_shape_ends(found.lower, found.upper, shape),
+            *_shape_ends(found.inner_lower, found.inner_upper, shape),
+            found.coarse,
         )
 
     def probability(
@@ -257,15 +271,22 @@ class CredalNetwork:
         )
 
     def _bound(
-        self, targets: Sequence[str], functions: Array, given: Given | None, method: Method, seconds: float
+        self,
+        targets: Sequence[str],
+        functions: Array,
+        given: Given | None,
+        method: Method,
+        seconds: float,
+        max_work: int | None = None,
     ) -> Bracket:
         if method not in ("both", "outer", "inner", "exact"):
             raise QueryError(f"the method is both, outer, inner or exact, not {method!r}")
         codes = encode_sets(self.schema, given)
         try:
             return bound(
-                self.dag, self.lower, self.upper, targets, functions, codes, method=method, seconds=seconds
-            )
+                self.dag, self.lower, self.upper, targets, functions, codes,
+                method=method, seconds=seconds, max_work=max_work,
+            )  # fmt: skip
         except ImpossibleEvidence:
             raise _refuse(given) from None
 
@@ -298,60 +319,18 @@ def _refuse(given: Given | None) -> ImpossibleEvidence:
     )
 
 
-def _arrange(dag: DAG, given: Mapping[str, npt.ArrayLike], what: str) -> tuple[Table, ...]:
-    missing = [name for name in dag.nodes if name not in given]
-    if missing or len(given) > len(dag):
-        wrong = missing[0] if missing else next(name for name in given if name not in dag)
-        raise NetworkError(f"{what} table for {wrong!r}: {'missing' if missing else 'no such node'}")
-    found = []
-    for name in dag.nodes:
-        values = np.array(given[name], dtype=np.float64)
-        if values.ndim != len(dag.family(name)):
-            raise NetworkError(
-                f"{what} table of {name!r} needs axes {dag.family(name)}; its array has {values.ndim} dimensions"
-            )
-        found.append(Table(dag.family(name), values))
-    return tuple(found)
-
-
-def _check_ends(
-    name: str, low: Table, high: Table, family: tuple[str, ...], sizes: Mapping[str, Any]
-) -> None:
-    shape = tuple(sizes[member] for member in family)
-    for what, table in (("lower", low), ("upper", high)):
-        if table.axes != family:
-            raise NetworkError(f"{what} table of {name!r} has axes {table.axes}; its family is {family}")
-        if table.values.shape != shape:
-            raise NetworkError(
-                f"{what} table of {name!r} has shape {table.values.shape}; the schema says {shape}"
-            )
-        if table.values.dtype != np.float64:
-            raise NetworkError(
-                f"{what} table of {name!r} holds {table.values.dtype}; probabilities are float64"
-            )
-        if not np.isfinite(table.values).all():
-            raise NetworkError(f"{what} table of {name!r} holds a value that is not a finite number")
-    if low.values.min() < 0 or high.values.max() > 1:
-        odd = low.values.min() if low.values.min() < 0 else high.values.max()
-        raise NetworkError(f"table of {name!r} holds the end {odd:g}; ends lie between 0 and 1")
-    inverted = low.values > high.values
-    if inverted.any():
-        at = tuple(int(k) for k in np.argwhere(inverted)[0])
-        raise NetworkError(
-            f"table of {name!r}: at {_place(family, at)} the lower end {low.values[at]:.9g} is above "
-            f"the upper end {high.values[at]:.9g}"
-        )
-    least, most = low.values.sum(axis=-1), high.values.sum(axis=-1)
-    if least.max() > 1 + ROW_TOLERANCE or most.min() < 1 - ROW_TOLERANCE:
-        high_row = least.max() > 1 + ROW_TOLERANCE
-        at = tuple(
-            int(k) for k in np.unravel_index(int((least if high_row else -most).argmax()), least.shape)
-        )
-        raise NetworkError(
-            f"table of {name!r}: at {_place(family[:-1], at)} the lower ends sum to {least[at]:.9g} and the upper "
-            f"ends to {most[at]:.9g}; no distribution fits unless 1 lies between"
-        )
-
-
-def _place(names: Sequence[str], codes: Sequence[int]) -> str:
-    return "(" + ", ".join(f"{name}={code}" for name, code in zip(names, codes, strict=True)) + ")"
+@overload
+def _shape_ends(low: Array, high: Array, shape: tuple[int, ...]) -> tuple[Array, Array]: ...
+@overload
+def _shape_ends(
+    low: Array | None, high: Array | None, shape: tuple[int, ...]
+) -> tuple[Array | None, Array | None]: ...
+def _shape_ends(
+    low: Array | None, high: Array | None, shape: tuple[int, ...]
+) -> tuple[Array | None, Array | None]:
+    """The ends for all levels; of two levels, only the first was bounded."""
+    if low is None or high is None:
+        return None, None
+    if len(low) < np.prod(shape):
+        low, high = np.append(low, 1.0 - high), np.append(high, 1.0 - low)
+    return low.reshape(shape), high.reshape(shape)

@@ -42,7 +42,7 @@ class Calibrated:
         shape = tuple(schema[name].size for name in targets)
         cells = require_cells(f"the answer over {', '.join(targets)}", shape, MOST_LEVELS)
         low, high = self.bound(targets, np.eye(cells).reshape(cells, *shape), given)
-        point = self.network.query(targets, likelihood=weigh_sets(schema, given))
+        point = self.network.query(targets, likelihood=weigh_sets(schema, given), intervals=False)
         return Answer(
             point.table,
             point.levels,

@@ -1,0 +1,60 @@
+"""Intervals beside the answers of a privately learned network, as far as they cost next to nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from discreet.models.answer import Answer
+from discreet.models.credal.network import CredalNetwork
+from discreet.models.credal.noise import from_noise
+from discreet.models.evidence import Given
+from discreet.vocabulary.errors import ImpossibleEvidence, NetworkError, TooLarge
+
+if TYPE_CHECKING:
+    from discreet.models.network import Network
+
+COVERAGE = 0.95
+"""The coverage of the intervals that are printed unasked."""
+
+MOST_CELLS = 2**20
+"""The most measured cells from which intervals are made unasked."""
+
+MOST_LEVELS = 64
+"""The most levels, or combinations of levels, that get an interval unasked."""
+
+MOST_WORK = 2**20
+"""The most cells that may be worked through for intervals that nobody asked for: some tenths of a second."""
+
+
+def surround(network: Network) -> CredalNetwork | str:
+    """The credal network around a privately learned one, or a word on why there is none."""
+    if network.provenance is None:
+        return ""
+    measured = sum(found.cells for found in network.provenance.measurements)
+    if measured > MOST_CELLS:
+        return f"No intervals: {measured:,} cells were measured; credal.from_noise(network) takes its time over them."
+    try:
+        return from_noise(network, COVERAGE)
+    except NetworkError as error:  # a learner that measured something else than its families
+        return f"No intervals: {error}."
+
+
+def attach_intervals(credal: CredalNetwork | str, answer: Answer, given: Given | None) -> Answer:
+    """The answer with guaranteed intervals, or with a word on why it has none."""
+    if isinstance(credal, str):
+        return replace(answer, meaning=credal)
+    if len(answer) > MOST_LEVELS:
+        return replace(
+            answer,
+            meaning=f"No intervals for more than {MOST_LEVELS} levels; credal.from_noise(network) has them.",
+        )
+    try:
+        found = credal.bound(answer.table.axes, given, method="outer", max_work=MOST_WORK)
+    except TooLarge:
+        return replace(
+            answer, meaning="No intervals: here they take longer; credal.from_noise(network) has them."
+        )
+    except ImpossibleEvidence:  # within the intervals, though not at the estimate
+        return replace(answer, meaning="No intervals: without the noise, the evidence may never occur.")
+    return replace(answer, lower=found.lower, upper=found.upper, meaning=credal.meaning)
