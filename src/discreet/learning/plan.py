@@ -122,8 +122,10 @@ def plan(
 
     The families that no other family contains are merged while the expected error falls (`plan_merging`); a table of
     parents is a margin of its family's, so none is measured. For errors a_S/ε_S the least Σ a_S/ε_S has ε_S ∝ √a_S;
-    for Gaussian noise, where errors are a_S/√ρ_S, it has ρ_S ∝ a_S^⅔. `workload` weighs the nodes: a marginal over Q is
-    off by at most the sum of the errors of the ancestors of Q, so each of those counts once for each Q.
+    for Gaussian noise, where errors are a_S/√ρ_S, it has ρ_S ∝ a_S^⅔. `workload` weighs the nodes: a marginal over Q
+    that is named is off by at most the sum of the errors of the ancestors of Q, so each of those counts once for each
+    Q. Over all marginals that bound is too loose to plan by [measured]: there each attribute's own marginal counts, on
+    which all tables that hold it agree, and a fifth of its family's error for the sake of pairs.
     """
     from discreet.privacy.budget import Unit, read_budget
 
@@ -164,24 +166,15 @@ def amount_of(spend: Finite, noise: str) -> float:
 
 
 def weigh_nodes(dag: DAG, workload: str | tuple[tuple[str, ...], ...]) -> dict[str, float]:
-    """How often each node matters to a workload; positive, and 1 on average."""
-    if workload == "cpds":
-        return dict.fromkeys(dag.nodes, 1.0)
-    if workload == "marginals":
-        # The pairs that a node is above are all but those of two attributes that it is not above.
-        count = len(dag)
-        below = {name: len(dag.descendants([name])) for name in dag.nodes}
-        hits = {
-            name: found + (count * (count - 1) - (count - found) * (count - found - 1)) / 2
-            for name, found in below.items()
-        }
-    elif isinstance(workload, str):
+    """What the conditionals of each node matter to a workload."""
+    if workload in ("cpds", "marginals"):
+        return dict.fromkeys(dag.nodes, 1.0 if workload == "cpds" else 0.2)
+    if isinstance(workload, str):
         raise QueryError(f"a workload is 'cpds', 'marginals' or a list of attribute sets, not {workload!r}")
-    else:
-        if not workload or not all(workload):
-            raise QueryError("a workload of attribute sets names at least one attribute in each")
-        above = [dag.ancestors(_known(dag, members)) for members in workload]
-        hits = {name: float(sum(name in found for found in above)) for name in dag.nodes}
+    if not workload or not all(workload):
+        raise QueryError("a workload of attribute sets names at least one attribute in each")
+    above = [dag.ancestors(_known(dag, members)) for members in workload]
+    hits = {name: float(sum(name in found for found in above)) for name in dag.nodes}
     # What no query needs is still part of the network; it gets a little.
     mean = sum(hits.values()) / len(hits)
     return {name: max(found / mean, 0.05) for name, found in hits.items()}
@@ -209,7 +202,8 @@ def _plan(
     def variance(share: float) -> float:
         return noise_variance(law, share)
 
-    planner = Planner(families, levels, weigh_nodes(dag, workload), variance, float(rows), max_cells)
+    alone = 1.0 if workload == "marginals" else 0.0
+    planner = Planner(families, levels, weigh_nodes(dag, workload), variance, float(rows), max_cells, alone)
     solution = planner.merge(group_families(dag, levels))
     parts = [max(1, round(share * GRAIN)) for share in solution.shares]
     shares = tuple(Fraction(part, sum(parts)) for part in parts)

@@ -73,11 +73,13 @@ class Planner:
     """The variance of the noise of a table that gets this share."""
     rows: float
     max_cells: int
+    alone: float = 0.0
+    """What the marginal of each node counts, read off the table that answers its family; a family counts its weight."""
     _curves: dict[tuple[object, ...], Floats] = field(default_factory=dict)
 
     def expect_error(self, members: Members, node: str, variance: float) -> float:
         """Σ √W over the cells of the node's family, in rows, for a table with such noise."""
-        return float(self._errors(members, node, np.array([variance]))[0])
+        return float(self._errors(members, self.families[node], np.array([variance]))[0])
 
     def solve(self, groups: Sequence[Group]) -> Solution:
         """The shares with the least weighted error; for errors ∝ 1/share they are ∝ √error, as in [000, Eq. 13].
@@ -141,15 +143,16 @@ class Planner:
             variances = np.array([max(self.variance(share), 1e-12) for share in _COARSE])
             total = np.zeros(len(_COARSE))
             for node in group.nodes:
-                total += self.weights[node] * self._errors(group.members, node, variances)
+                total += self.weights[node] * self._errors(group.members, self.families[node], variances)
+                if self.alone:
+                    total += self.alone * self._errors(group.members, (node,), variances)
             logs = np.interp(np.log(_FINE), np.log(_COARSE), np.log(np.maximum(total, 1e-12)))
             self._curves[key] = np.exp(logs)
         return self._curves[key]
 
-    def _errors(self, members: Members, node: str, variances: Floats) -> Floats:
-        family = self.families[node]
-        inside = sorted(self.sizes[name] for name in family)
-        extra = sorted(self.sizes[name] for name in members - set(family))
+    def _errors(self, members: Members, wanted: tuple[str, ...], variances: Floats) -> Floats:
+        inside = sorted(self.sizes[name] for name in wanted)
+        extra = sorted(self.sizes[name] for name in members - set(wanted))
         key = (tuple(inside), tuple(extra), tuple(variances.tolist()))
         if key not in self._curves:
             self._curves[key] = expect_errors(inside, extra, variances, self.rows)
