@@ -144,3 +144,24 @@ def test_rows_that_do_not_fit_are_refused(folder: Path, capsys: pytest.CaptureFi
     assert "bad.csv" in capsys.readouterr().err
     assert main([*command[:3], str(folder / "none.csv"), *command[4:]]) == 2
     assert "none.csv" in capsys.readouterr().err
+
+
+def test_the_report_with_the_audit_warns_first_and_shows_every_attack(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "report.html"
+    assert run(folder, "private.json", "--confidence", "0.999999", "--report", str(page)) == 0
+    text = page.read_text("utf-8")
+    assert text.index("for the custodian, not for the public") < text.index("<h1>")
+    assert capsys.readouterr().out.splitlines()[0].replace("&", "&amp;") in text
+    assert text.count('class="attack a') == 3
+    for attack in ("likelihood ratio", "noise-aware", "noise-aware, jointly"):
+        assert f"{attack}</span>" in text and f"<td>{attack}</td>" in text
+
+
+def test_only_a_release_document_has_a_report(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "report.html"
+    assert run(folder, "plain.json", "--report", str(page)) == 2
+    assert "error:" in capsys.readouterr().err and not page.exists()

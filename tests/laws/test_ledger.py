@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.privacy.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit
-from discreet.privacy.ledger import Anchor, Ledger, fingerprint_file, open_ledger
+from discreet.privacy.fingerprint import fingerprint_file
+from discreet.privacy.ledger import Anchor, Ledger, open_ledger
 from discreet.privacy.ledger_chain import Event, canonical
 from discreet.privacy.ledger_memory import MemoryLedger
 from discreet.vocabulary.errors import BudgetError, LedgerError, Overspent

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.doors.options import AsJson
 from discreet.vocabulary.errors import BudgetError, DataError
 
 if TYPE_CHECKING:
@@ -58,11 +59,13 @@ def audit(
     ] = "0.001,0.01,0.05,0.1",
     confidence: Annotated[float, typer.Option(help="Of every band and of the verdict.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Splits the reference and breaks ties.")] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document instead of a table.")
-    ] = False,
+    as_json: AsJson = False,
     html: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a page with a plot; needs matplotlib.")
+    ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the whole report on a release document, with this audit."),
     ] = None,
     svg: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the plot alone; needs matplotlib.")
@@ -73,9 +76,11 @@ def audit(
     Exit code 0 if nothing speaks against it, 1 if its promise is broken or its members are exposed, 2 for bad input.
     """  # fmt: skip
     from discreet.judgement.audit_plots import draw_audit, load_pyplot, write_page
+    from discreet.judgement.report import write_report
     from discreet.judgement.subject import read_codes
     from discreet.judgement.verdict import Outcome
     from discreet.judgement.verdict import audit as run_audit
+    from discreet.models.release import read_release
     from discreet.vocabulary.files import write_text
 
     levels, promise = _read_levels(errors), _read_promise(epsilon, delta, rho)
@@ -84,6 +89,7 @@ def audit(
     if html or svg:
         load_pyplot()  # a missing package is told before the work, not after it
     subject = _read_release(release, schema, graph, promise)
+    document = None if report is None else read_release(release)
     typer.echo(WARNING, err=True)
     found = run_audit(
         subject,
@@ -98,6 +104,8 @@ def audit(
         typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
     else:
         _print_audit(found)
+    if report is not None and document is not None:
+        write_report(document, report, found)
     if html or svg:
         complexity = None if subject.dag is None else subject.dag.complexity(subject.schema.sizes)
         plot = draw_audit(found, complexity)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.doors.options import AsJson
 from discreet.vocabulary.errors import BudgetError
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ app = typer.Typer(
 Place = Annotated[
     str, typer.Argument(metavar="LEDGER", help="A file, or an address postgresql://user@host/database.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
 _DESCRIPTION_WIDTH = 60
 

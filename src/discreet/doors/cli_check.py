@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.doors.options import AsJson
+
 if TYPE_CHECKING:
     from discreet.judgement.comparison import NetworkDistance
     from discreet.judgement.verify import Verification
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Model = Annotated[str, typer.Argument(help="A release or network (.json) or BIF file.")]
 
 MARKS = {True: "ok", False: "PROBLEM", None: "not checked"}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.doors.options import AsJson
 from discreet.vocabulary.errors import FormatError
 
 if TYPE_CHECKING:
@@ -54,11 +56,16 @@ def examples(
         str, typer.Option(help="The network behind the rows: asia, sachs, child, alarm.")
     ] = "asia",
     rows: Annotated[int, typer.Option(help="How many rows the table gets.", min=1)] = 10_000,
+    as_json: AsJson = False,
 ) -> None:
     """Write a ready-to-run folder: a table, its schema, a graph, and a README with the next commands."""
     from discreet.models import examples as bundled
 
-    for path in write_example(bundled.load(name), name, folder, rows):
+    written = write_example(bundled.load(name), name, folder, rows)
+    if as_json:
+        typer.echo(json.dumps({"written": [str(path) for path in written]}))
+        return
+    for path in written:
         typer.echo(path)
     typer.echo(f"next: cd {folder} and follow README.md")
 

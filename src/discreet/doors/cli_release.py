@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.doors.options import AsJson
 from discreet.vocabulary.errors import BudgetError, FormatError
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ LearnerName = Annotated[
     str | None,
     typer.Option(help="planned, independent or dependent; without a graph privbayes. [default: the best]"),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 
 def release(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from discreet.doors.options import AsJson
 
 
 def report(
@@ -13,10 +16,11 @@ def report(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = Path(
         "report.html"
     ),
+    as_json: AsJson = False,
 ) -> None:
     """Write a report on a release as one HTML file that needs nothing else, for a browser or a printer."""
     from discreet.judgement.report import write_report
     from discreet.models.release import read_release
 
     write_report(read_release(release), out)
-    typer.echo(out)
+    typer.echo(json.dumps({"written": str(out)}) if as_json else out)

@@ -10,9 +10,11 @@ from fractions import Fraction
 from html import escape
 from typing import Any
 
+from discreet.judgement.report_parts.attacks import warn, write_audit
 from discreet.judgement.report_parts.bars import Ends, draw_table
 from discreet.judgement.report_parts.drawing import draw_ceiling, draw_graph, draw_shares
 from discreet.judgement.report_parts.page import assemble, figure
+from discreet.judgement.verdict import Audit
 from discreet.models.network import Network
 from discreet.models.provenance import Provenance
 from discreet.models.release import Release
@@ -34,24 +36,26 @@ PROTECTED = {
 }
 
 
-def write_report(release: Release, path: str | os.PathLike[str]) -> None:
+def write_report(release: Release, path: str | os.PathLike[str], audit: Audit | None = None) -> None:
     """Write the report on a release as one HTML file, all or nothing."""
-    write_text(path, make_page(release))
+    write_text(path, make_page(release, audit))
 
 
-def make_page(release: Release) -> str:
-    """The report as HTML; the same release always gives the same text."""
+def make_page(release: Release, audit: Audit | None = None) -> str:
+    """The report as HTML; the same release always gives the same text. One with an audit is for the custodian."""
     network, known = release.network, release.provenance
     said = known.statement
     loss = budget_from_json(said.get("loss") or json.loads(known.cost))
     name = str(said.get("account", "a private table"))
     parts = [
+        *([] if audit is None else [warn()]),
         _write_head(release, loss, name),
         _write_meaning(known, loss),
         _write_graph(network, known),
         _write_worst(known),
         _write_tables(network, find_intervals(network)),
         _write_ledger(known),
+        *([] if audit is None else [write_audit(audit, loss)]),
         _write_use(network, name, said),
         _write_foot(release),
     ]

@@ -250,6 +250,23 @@ class Network:
         cells = sum(cpt.cells for cpt in self.cpts)
         return f"Network({len(self.dag)} nodes, {len(self.dag.edges())} edges, {cells} table cells)"
 
+    def _repr_html_(self) -> str:
+        from discreet.vocabulary.notebook import tabulate
+
+        errors = {} if self.provenance is None else self.provenance.predicted_error
+        lines = (
+            (
+                name,
+                ", ".join(self.schema[name].levels[:8]) + (", …" if self.schema[name].size > 8 else ""),
+                ", ".join(self.dag.parents_of(name)),
+                cpt.cells,
+                *([f"± {errors[name]:.4f}"] if name in errors else []),
+            )
+            for name, cpt in zip(self.nodes, self.cpts, strict=True)
+        )
+        heads = ["attribute", "levels", "depends on", "cells", *(["expected error"] if errors else [])]
+        return tabulate(repr(self), heads, lines)
+
     def _describe(self, given: Given | None, likelihood: Likelihood | None) -> str:
         observed = [f"{name}={level}" for name, level in (given or {}).items()]
         return ", ".join(observed + [f"{name} in part" for name in likelihood or ()])

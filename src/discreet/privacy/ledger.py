@@ -10,8 +10,6 @@ The order of a spend, and what a crash does at each point:
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -33,7 +31,6 @@ __all__ = [
     "Ledger",
     "Store",
     "Verdict",
-    "fingerprint_file",
     "open_ledger",
     "require_line",
     "spell",
@@ -54,6 +51,16 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"<Ledger {self.description}>"
+
+    def _repr_html_(self) -> str:
+        from discreet.vocabulary.notebook import tabulate
+
+        heads = ("account", "unit", "budget", "spent", "left", "loss")
+        lines = (
+            (found.name, found.unit.value, found.budget, found.spent, found.remaining, found.loss)
+            for found in self.accounts()
+        )
+        return tabulate(f"Ledger {self.description}", heads, lines)
 
     @property
     def durable(self) -> bool:
@@ -310,21 +317,6 @@ def open_ledger(place: str | os.PathLike[str], *, create: bool = False, patience
     from discreet.privacy.ledger_sqlite import SqliteStore
 
     return Ledger(SqliteStore(Path(text), create=create, patience=patience))
-
-
-def fingerprint_file(path: str | os.PathLike[str], key: bytes) -> str:
-    """A name for the account of a data file: HMAC-SHA-256 of its bytes under a secret key of the custodian.
-
-    Keyed, because the name is published with each release, and from a bare hash anyone could confirm a guess
-    at the whole file.
-    """
-    if len(key) < 16:
-        raise LedgerError(f"the key of a fingerprint needs at least 16 bytes, not {len(key)}")
-    try:
-        with open(path, "rb") as file:
-            return hmac.new(key, hashlib.file_digest(file, "sha256").digest(), "sha256").hexdigest()
-    except OSError as problem:
-        raise LedgerError(f"cannot read {os.fspath(path)}: {problem.strerror}") from None
 
 
 def require_line(what: str, text: object, most: int = 200) -> None:

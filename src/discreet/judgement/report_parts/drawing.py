@@ -7,6 +7,7 @@ from html import escape
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.judgement.ceiling import limit_power
 from discreet.judgement.report_parts.layout import Layout, Point, lay_out
@@ -71,11 +72,17 @@ def _draw_box(place: Point, width: float, name: str, caption: str, grade: str, t
     )
 
 
-def draw_ceiling(loss: Budget) -> str:
-    """What any attacker can reach at most: members found against strangers accused, with guessing as the diagonal."""
+def draw_ceiling(loss: Budget, curves: Sequence[tuple[int, npt.NDArray[np.float64]]] = ()) -> str:
+    """What any attacker can reach at most: members found against strangers accused, with guessing as the diagonal.
+
+    `curves` are what attacks did reach: a shade, and two lines of errors and powers.
+    """
     errors = np.concatenate([[0.0], np.geomspace(1e-4, 0.02, 12), np.linspace(0.03, 1.0, 60)])
     power = limit_power(loss, errors)
-    curve = " ".join(f"{x:.1f},{y:.1f}" for x, y in (_spot(a, b) for a, b in zip(errors, power, strict=True)))
+    curve = _trace_line(errors, power)
+    reached = "".join(
+        f'<polyline class="attack a{shade}" points="{_trace_line(*found)}"/>' for shade, found in curves
+    )
     (x0, y0), (x1, y1) = _spot(0, 0), _spot(1, 1)
     grid = "".join(
         f'<path class="grid" d="M{_spot(t, 0)[0]:.1f} {y0} V{y1} M{x0} {_spot(0, t)[1]:.1f} H{x1}"/>'
@@ -84,7 +91,7 @@ def draw_ceiling(loss: Budget) -> str:
     return (
         '<svg class="ceiling" viewBox="0 0 300 292" role="img" aria-label="The ceiling of any attack">'
         f'{grid}<polygon class="area" points="{curve} {x1:.1f},{y0:.1f} {x0:.1f},{y0:.1f}"/>'
-        f'<path class="diagonal" d="M{x0} {y0} L{x1} {y1}"/><polyline class="curve" points="{curve}"/>'
+        f'<path class="diagonal" d="M{x0} {y0} L{x1} {y1}"/><polyline class="curve" points="{curve}"/>{reached}'
         f'<path class="axis" d="M{x0} {y1} V{y0} H{x1}"/>'
         f'<text x="{x0 - 6}" y="{y0 + 15}" class="tick end">0</text>'
         f'<text x="{x1}" y="{y0 + 15}" class="tick end">100 %</text>'
@@ -93,6 +100,10 @@ def draw_ceiling(loss: Budget) -> str:
         f'<text transform="translate({x0 - 28} {(y0 + y1) / 2}) rotate(-90)" class="tick middle">members found</text>'
         "</svg>"
     )
+
+
+def _trace_line(errors: npt.NDArray[np.float64], powers: npt.NDArray[np.float64]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in (_spot(a, b) for a, b in zip(errors, powers, strict=True)))
 
 
 def _spot(x: float, y: float) -> Point:
