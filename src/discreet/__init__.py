@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet.learning import learn
-    from discreet.models import examples
+    from discreet.learning import learn, posterior, structure
+    from discreet.models import credal, examples
     from discreet.models.bif import read_bif, write_bif
     from discreet.models.network import Network
     from discreet.models.network_json import read_network, write_network
@@ -43,13 +43,16 @@ __all__ = [
     "Taxonomy",
     "Unit",
     "__version__",
+    "credal",
     "errors",
     "examples",
     "learn",
     "open_ledger",
+    "posterior",
     "read_bif",
     "read_network",
     "read_release",
+    "structure",
     "write_bif",
     "write_network",
     "write_release",
@@ -72,13 +75,16 @@ _HOMES = {
     "Taxonomy": "discreet.vocabulary.taxonomy",
     "Unit": "discreet.privacy.budget",
     "ZCDP": "discreet.privacy.budget",
+    "credal": "discreet.models",
     "errors": "discreet.vocabulary",
     "examples": "discreet.models",
     "learn": "discreet.learning",
     "open_ledger": "discreet.privacy.ledger",
+    "posterior": "discreet.learning",
     "read_bif": "discreet.models.bif",
     "read_network": "discreet.models.network_json",
     "read_release": "discreet.models.release",
+    "structure": "discreet.learning",
     "write_bif": "discreet.models.bif",
     "write_network": "discreet.models.network_json",
     "write_release": "discreet.models.release",
