@@ -37,20 +37,22 @@ from discreet.judgement.trace_noise import estimate_total, score_noisy
 from discreet.judgement.trace_power import count_above
 from discreet.judgement.trace_statistics import Reference, centre, log_values
 from discreet.learning.planned import planned
+from discreet.models.credal import from_noise
 from discreet.models.network import Network
 from discreet.privacy.airlock import Airlock
 from discreet.privacy.budget import PureDP
 from discreet.vocabulary.graph import DAG
 from discreet.vocabulary.schema import Schema
-from discreet.vocabulary.table import Table
 
 NODES, DENSITIES = (10, 20, 50, 100), (1, 2, 4)
 PEOPLE, REFERENCE, TARGET = 10_000, 5_000, 500
 SAMPLINGS = 20
 ERRORS = tuple(float(alpha) for alpha in np.logspace(-4, -0.2, 20))
 EPSILON = "1"
+COVERAGE = 0.95
+"""Of the private credal network: it holds the plain conditionals with this probability."""
 ROUNDS = 4
-SEED, VERSION = 2025, 3
+SEED, VERSION = 2025, 4
 """Stored cells of another version are run again."""
 DRAWN_POINTS = 500
 """The paper looks for θ̂_R^K by drawing so many points of the credal set."""
@@ -157,10 +159,10 @@ def private_attacks(
     places = world.places[people]
     yield "private network", known.score_tables(network.cpts, places)
     measured = network.provenance.measurements
-    lower, upper = widen(network, world)
-    low, high = world.cells.flatten(lower), world.cells.flatten(upper)
+    credal = from_noise(network, COVERAGE)
+    low, high = world.cells.flatten(credal.lower), world.cells.flatten(credal.upper)
     yield "private credal, definition 6", known.score(known.fit_within(low, high), places)
-    recovered = recover_ratios(lower)
+    recovered = recover_ratios(credal.lower)
     yield "private credal, recovery", known.score_tables(recovered.cpts, places)
     yield "private credal, centroid", known.score(centre(world.cells, low, high), places)
     background = {name: column[reference] for name, column in world.codes.items()}
@@ -173,27 +175,6 @@ def private_attacks(
 def learn(airlock: Airlock, dag: DAG) -> Network:
     """The private network by the planned learner, with few rounds: more refine the same noisy counts, slowly."""
     return planned(airlock, dag, spend=EPSILON, rows=TARGET, rounds=ROUNDS)
-
-
-def widen(network: Any, world: World, coverage: float = 0.95) -> tuple[tuple[Table, ...], tuple[Table, ...]]:
-    """The private credal network: intervals that hold the plain conditionals with 95 % probability.
-
-    `models.credal.from_noise` is a little tighter; this is its plain formula, which 20 samplings can afford.
-    """
-    measured = network.provenance.measurements
-    share = 1.0 - (1.0 - coverage) / len(world.dag)
-    lower, upper = [], []
-    for family in world.dag.families():
-        source = min((m for m in measured if set(family) <= set(m.axes)), key=lambda m: m.cells)
-        noisy = source.noisy.project(family).values
-        merged = source.cells // noisy.size
-        reach = source.law.bound(share, source.cells) * merged  # a sum of cells is off by at most their sum
-        low, high = np.maximum(noisy - reach, 0.0), np.maximum(noisy + reach, 0.0)
-        others_low, others_high = (end.sum(axis=-1, keepdims=True) - end for end in (low, high))
-        with np.errstate(invalid="ignore"):
-            lower.append(Table(family, np.nan_to_num(low / (low + others_high), nan=0.0)))
-            upper.append(Table(family, np.nan_to_num(high / (high + others_low), nan=1.0)))
-    return tuple(lower), tuple(upper)
 
 
 def run_cell(
