@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.judgement.canaries import audit_once, spread_canaries
+from chance import SURE, within_attempts
+from discreet.judgement.auditing import Evidence
+from discreet.judgement.canaries import OneRun, audit_once, spread_canaries
 from discreet.judgement.neighbours import audit_learner, make_neighbours
 from discreet.judgement.subject import Subject
-from discreet.judgement.verdict import Outcome, audit
+from discreet.judgement.verdict import Audit, Outcome, audit
 from discreet.learning.independent import independent
 from discreet.models.network import Network
 from discreet.privacy.airlock import Airlock
@@ -187,34 +189,49 @@ ONE_RELEASE = [
 ]
 
 
+def judge_one_release(lie: Callable[..., list[Measurement]]) -> Audit:
+    rows, reference = draw_rows(300, 1), draw_rows(400, 2)
+    return audit(learn_with(lie, SCHEMA, GRAPH)(rows), rows, reference, complete=True, confidence=SURE)
+
+
 @pytest.mark.parametrize("lie", ONE_RELEASE, ids=lambda lie: lie.__name__)
 def test_one_release_and_its_rows_are_enough_to_accuse(lie: Callable[..., list[Measurement]]) -> None:
-    rows, reference = draw_rows(300, 1), draw_rows(400, 2)
-    found = audit(learn_with(lie, SCHEMA, GRAPH)(rows), rows, reference, complete=True, confidence=0.999)
-    assert found.outcome is Outcome.BROKEN, found.explain()
-    assert found.explain()[0].startswith("BROKEN")
+    """All of them nearly always, except half the noise: 29 of 30 times."""
+
+    def is_accused() -> bool:
+        found = judge_one_release(lie)
+        return found.outcome is Outcome.BROKEN and found.explain()[0].startswith("BROKEN")
+
+    assert within_attempts(is_accused)
 
 
 def test_the_sound_release_passes_the_same_audit() -> None:
-    rows, reference = draw_rows(300, 1), draw_rows(400, 2)
-    found = audit(learn_with(sound, SCHEMA, GRAPH)(rows), rows, reference, complete=True, confidence=0.999)
+    found = judge_one_release(sound)
     assert found.outcome is Outcome.KEPT, found.explain()
 
 
 PAIR = Schema.of({"a": range(3), "b": range(3)})
 PAIR_GRAPH = DAG.build({"a": [], "b": ["a"]})
 
-MANY_RELEASES = [quiet_zeros, exact_total, mended_total, seeded]
+MANY_RELEASES = {quiet_zeros: 320, exact_total: 140, mended_total: 140, seeded: 140}
+"""How many releases of either neighbour betray each lie; what does not depend on chance needs the fewest."""
 
 
-@pytest.mark.parametrize("lie", [sound, *MANY_RELEASES], ids=lambda lie: lie.__name__)
+def judge_many_releases(lie: Callable[..., list[Measurement]], trials: int) -> Evidence:
+    tables = make_neighbours(PAIR.sizes)
+    return audit_learner(learn_with(lie, PAIR, PAIR_GRAPH), tables, trials=trials, confidence=SURE)
+
+
+@pytest.mark.parametrize("lie", MANY_RELEASES, ids=lambda lie: lie.__name__)
 def test_many_releases_of_two_neighbours_accuse_without_any_rows(
     lie: Callable[..., list[Measurement]],
 ) -> None:
-    """A bound on ε with confidence 0.999 from 240 runs on each side; what is sound stays below its claim."""
-    tables = make_neighbours(PAIR.sizes)
-    evidence = audit_learner(learn_with(lie, PAIR, PAIR_GRAPH), tables, trials=240, confidence=0.999)
-    assert evidence.contradicts(1.0) == (lie is not sound), str(evidence)
+    assert within_attempts(lambda: judge_many_releases(lie, MANY_RELEASES[lie]).contradicts(1.0))
+
+
+def test_many_releases_do_not_accuse_the_sound() -> None:
+    evidence = judge_many_releases(sound, 240)
+    assert not evidence.contradicts(1.0), str(evidence)
 
 
 WIDE = Schema.of({"a": range(1000), "b": range(1000)})
@@ -230,15 +247,24 @@ def measure_margins(lie: Callable[..., list[Measurement]]) -> Callable[[Codes], 
     return learn
 
 
-@pytest.mark.parametrize(
-    "lie", [sound, half_scale, whole_epsilon_hidden, quiet_zeros, seeded], ids=lambda lie: lie.__name__
-)
+def run_once(lie: Callable[..., list[Measurement]]) -> OneRun:
+    canaries = spread_canaries(WIDE.sizes, [("a",), ("b",)])
+    return audit_once(measure_margins(lie), canaries, confidence=SURE, rng=7)
+
+
+@pytest.mark.parametrize("lie", [half_scale, whole_epsilon_hidden, quiet_zeros], ids=lambda lie: lie.__name__)
 def test_one_run_with_canaries_accuses_what_leaks_in_every_cell(
     lie: Callable[..., list[Measurement]],
 ) -> None:
-    """1000 canaries, one run. A seeded generator is not seen here: its noise is of the right law, once."""
-    canaries = spread_canaries(WIDE.sizes, [("a",), ("b",)])
-    found = audit_once(measure_margins(lie), canaries, confidence=0.99, rng=7)
-    assert found.refutes(CLAIM) == (lie not in (sound, seeded)), str(found)
-    assert found.epsilon > 0.0 and found.detects(1.0, 2.0) > 0.8
+    """1000 canaries, one run."""
+    assert within_attempts(lambda: run_once(lie).refutes(CLAIM))
+
+
+@pytest.mark.parametrize("lie", [sound, seeded], ids=lambda lie: lie.__name__)
+def test_one_run_with_canaries_does_not_accuse_what_is_sound(lie: Callable[..., list[Measurement]]) -> None:
+    """A seeded generator is not seen here: its noise is of the right law, once."""
+    found = run_once(lie)
+    assert not found.refutes(CLAIM), str(found)
+    assert found.detects(1.0, 2.0) > 0.8
     assert "not a proof" in str(found)
+    assert within_attempts(lambda: run_once(lie).epsilon > 0.0)

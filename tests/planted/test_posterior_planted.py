@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from chance import SURE, within_attempts
 from discreet.algorithms.fourier import close_downward, make_basis
 from discreet.judgement.auditing import Evidence, empirical_epsilon
 from discreet.privacy.budget import PureDP, Unit
@@ -24,7 +25,6 @@ from discreet.vocabulary.table import Table
 
 Release = Callable[[np.ndarray, int], np.ndarray]
 """From a table of counts and a number of runs to as many outputs."""
-CONFIDENCE = 1 - 1e-4
 POINTS = 41
 
 
@@ -42,7 +42,7 @@ class Planted:
 
 def audit(release: Release, case: Planted) -> Evidence:
     sides = [lambda trials, counts=counts: release(counts, trials) for counts in (case.one, case.other)]
-    return empirical_epsilon(*sides, trials=case.trials, confidence=CONFIDENCE)
+    return empirical_epsilon(*sides, trials=case.trials, confidence=SURE)
 
 
 def sound_draw(kind: str, epsilon: float, floor: float = 0.4) -> Release:
@@ -140,9 +140,9 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_the_audit_passes_the_sound_one_and_refutes_the_broken_one(case: Planted) -> None:
-    sound, broken = audit(case.sound, case), audit(case.broken, case)
+    sound = audit(case.sound, case)
     assert not sound.contradicts(case.claim), str(sound)
-    assert broken.contradicts(case.claim), str(broken)
+    assert within_attempts(lambda: audit(case.broken, case).contradicts(case.claim))
 
 
 def test_a_clamped_sample_is_worse_the_more_rows_there_are() -> None:
