@@ -84,29 +84,38 @@ def _require_charged(said: PureDP | ZCDP, mechanism: AdditiveNoise | NoisyChoice
         raise MechanismError(f"OpenDP puts the loss at {said}, above the cost of {mechanism.cost}")
 
 
+# OpenDP is imported by its parts: its prelude would load scikit-learn, polars and more wherever they are installed.
+
+
 @lru_cache(maxsize=256)
 def _open_additive(noise: Noise, scale: float) -> Any:
-    dp = _open_library()
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+
+    _enable()
+    domain = vector_domain(atom_domain(T="i64"))
     if noise is Noise.LAPLACE:
-        return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
-    return dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=scale)
+        return make_laplace(domain, l1_distance(T="i64"), scale=scale)
+    return make_gaussian(domain, l2_distance(T="f64"), scale=scale)
 
 
 @lru_cache(maxsize=256)
 def _open_choice(selection: Selection, scale: float) -> Any:
     """OpenDP's noisy max: permute-and-flip for pure privacy; for zCDP Gumbel noise, whose maximum is
     distributed exactly as the exponential mechanism's choice."""
-    dp = _open_library()
-    space = dp.vector_domain(dp.atom_domain(T="f64", nan=False)), dp.linf_distance(T="f64")
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import max_divergence, zero_concentrated_divergence
+    from opendp.metrics import linf_distance
+
+    _enable()
+    space = vector_domain(atom_domain(T="f64", nan=False)), linf_distance(T="f64")
     pure = selection is Selection.PERMUTE_AND_FLIP
-    measure = dp.max_divergence() if pure else dp.zero_concentrated_divergence()
-    return dp.m.make_noisy_max(*space, measure, scale=scale)
+    return make_noisy_max(*space, max_divergence() if pure else zero_concentrated_divergence(), scale=scale)
 
 
-@lru_cache(maxsize=1)
-def _open_library() -> Any:
-    import opendp.prelude as dp
+def _enable() -> None:
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    return dp
+    enable_features("contrib")
