@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from chance import SURE
 from discreet.doors.cli import main
 from discreet.judgement.cells import Cells
 from discreet.learning.independent import independent
@@ -53,7 +54,7 @@ def run(folder: Path, release: str, *more: str) -> int:
         ("credal.json", [], {"Definition 6", "recovery", "recovery, unseen out", "centroid"}),
         (
             "private.json",
-            ["--complete", "--confidence", "0.999"],
+            ["--complete", "--confidence", str(SURE)],
             {"likelihood ratio", "noise-aware", "noise-aware, jointly"},
         ),
         ("copies.arrow", ["--schema"], {"refitted network", "nearest row", "nearer than reference"}),

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from chance import within_attempts
 from discreet.algorithms.fourier import close_downward
 from discreet.learning import posterior
 from discreet.models.network import Network
@@ -122,11 +123,17 @@ def test_laplace_has_the_scale_of_the_paper_and_projects(unit: Unit, scale: int)
 
 
 def test_under_add_remove_counts_above_n_are_left_alone() -> None:
-    """A cut at n = 40 would be seen: at ε = 1/100 half of the positive noise is far above 40."""
-    found = posterior.laplace(open_rows(Unit.ADD_REMOVE), DAG_YX, spend="1/100")
-    bounded = posterior.laplace(open_rows(Unit.REPLACE_ONE), DAG_YX, spend="1/100")
-    assert max(alpha.values.max() for alpha in found.alphas) > 41
-    assert max(alpha.values.max() for alpha in bounded.alphas) <= 41
+    """A cut at n = 40 would be seen: at ε = 1/1000 nearly all positive noise is far above 40.
+
+    Half of 8 cells have such noise; that none has in any of 5 releases happens once in 2^40 times.
+    """
+
+    def find_most(unit: Unit) -> float:
+        found = posterior.laplace(open_rows(unit), DAG_YX, spend="1/1000")
+        return float(max(alpha.values.max() for alpha in found.alphas))
+
+    assert within_attempts(lambda: find_most(Unit.ADD_REMOVE) > 41)
+    assert find_most(Unit.REPLACE_ONE) <= 41
 
 
 @pytest.mark.parametrize("unit", list(Unit))
@@ -286,7 +293,7 @@ def test_samples_and_maxima_are_networks_above_their_floor_and_cost_what_they_sa
     assert len(drawn) == 3 and airlock.remaining == PureDP(970)
     best = posterior.maximum(airlock, DAG_YX, spend=600, floor=0.02)
     assert airlock.remaining == PureDP(370)
-    assert best.cpt("y").values == pytest.approx([0.75, 0.25], abs=0.03)
+    assert best.cpt("y").values == pytest.approx([0.75, 0.25], abs=0.1)  # its deviation is 0.012
     for network in (*drawn, best):
         assert isinstance(network, Network) and network.provenance is not None
         floors = network.provenance.details["floors"]
