@@ -34,7 +34,7 @@ class Replay(Rehearsal):
     def __init__(self, network: Network, provenance: Provenance) -> None:
         stated = provenance.statement.get("rows")
         rows = stated if type(stated) is int else 0
-        super().__init__(network.schema, provenance.unit, read_finite(json.loads(provenance.cost)), rows)
+        super().__init__(network.declared, provenance.unit, read_finite(json.loads(provenance.cost)), rows)
         self._network, self._provenance = network, provenance
         self._left = list(provenance.measurements)
         structure = provenance.details.get("structure")
@@ -59,7 +59,8 @@ class Replay(Rehearsal):
         rate: Fraction,
     ) -> list[Measurement]:
         """The next published tables, if they are those that would have been measured."""
-        found, self._left = self._left[: len(sets)], self._left[len(sets) :]
+        found = self._left[: len(sets)]
+        del self._left[: len(sets)]  # in place: a view through an encoding shares the list
         if len(found) < len(sets):
             raise Mismatch(f"{len(sets) - len(found)} tables are missing that the learner needs")
         for members, mechanism, cost, table in zip(sets, mechanisms, costs, found, strict=True):

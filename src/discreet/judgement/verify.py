@@ -247,7 +247,7 @@ def _check_schema(release: Release) -> str | None:
     stated = release.provenance.statement.get("schema")
     if not stated:
         return None
-    text = json.dumps(release.network.schema.to_json(), sort_keys=True)
+    text = json.dumps(release.network.declared.to_json(), sort_keys=True)
     if hashlib.sha256(text.encode()).hexdigest() != stated:
         raise _Problem("the schema is not the one that the answers were paid for")
     return "the schema is the one that the answers were paid for"

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from discreet.algorithms.backoff import smooth_rows
 from discreet.algorithms.consistency import clamp, condition, settle, weigh_by_precision
 from discreet.learning.independent import estimate_rows
 from discreet.learning.stated import stated
-from discreet.learning.structure import Progress, ScoreName, Structure, greedy, noise_for, predict_noise
+from discreet.learning.structure import (
+    Progress,
+    ScoreName,
+    Structure,
+    greedy,
+    look_through,
+    noise_for,
+    predict_noise,
+)
 from discreet.learning.structure_candidates import Edge
 from discreet.models.network import Network
 from discreet.models.provenance import Provenance
+from discreet.vocabulary.encoding import Encoding, Kind
 from discreet.vocabulary.errors import BudgetError, MechanismError
 from discreet.vocabulary.exact import Number, read_fraction, show_fraction
 from discreet.vocabulary.graph import DAG
@@ -31,6 +41,8 @@ Estimation = Literal["consistent", "printed"]
 
 ROUNDS = 5
 """How often tables are made to agree and kept from going negative, in turn."""
+STRENGTH = 0.5
+"""Rows of data that the coarser conditionals are worth in each row of a table."""
 
 
 @stated
@@ -40,6 +52,7 @@ def privbayes(
     spend: Spend,
     beta: Number = "3/10",
     score: ScoreName = "R",
+    encoding: Kind = "vanilla",
     k: int | None = None,
     theta: Number = 4,
     selection: Selection | str = "permute-and-flip",
@@ -57,8 +70,14 @@ def privbayes(
     Only families that no other contains are measured: for a fixed k these are the d − k of Algorithm 1, whose first
     gives the tables of the first k + 1 attributes. `estimation="printed"` gives each table the same budget, cuts
     negative counts off and normalises; the default gives a table a share by its cells, makes all tables agree where
-    they overlap, by inverse variance, and goes to the nearest tables without negative cells.
-    As printed: unit replace-one, β = 1/2, score I or F, `selection="exponential"`, `estimation="printed"`.
+    they overlap, by inverse variance, goes to the nearest tables without negative cells, and lets rows of a
+    conditional that are seldom seen follow coarser ones.
+    As printed: unit replace-one, β = 1/2, score I or F, `selection="exponential"`, `estimation="printed"`, and for
+    attributes of more than two levels `encoding="binary"`.
+
+    With an `encoding`, the network has nodes beside the declared attributes: the bits of their codes, or the groups of
+    their taxonomies that some attribute depends on. `network.declared` is the schema without them, and synthetic rows
+    do not show them. Bits that spell no level count as one of the levels that share the most leading bits.
     """
     whole = airlock.read_spend(spend)
     share = read_fraction(beta, "β", BudgetError)
@@ -71,6 +90,7 @@ def privbayes(
         spend=whole * share,
         tables=whole * (1 - share),
         score=score,
+        encoding=encoding,
         k=k,
         theta=theta,
         selection=selection,
@@ -83,22 +103,23 @@ def privbayes(
         progress=progress,
     )
     rest = whole - structure.cost
-    families = structure.dag.maximal_families()
-    measured = airlock.measure(
-        families,
-        spend=rest,
-        noise=noise_for(rest),
-        shares=None if estimation == "printed" else share_by_cells(families, airlock.schema.sizes, rest),
-        request=request and f"{request}/tables",
-    )
-    tables = (
-        clamp_tables(measured)
-        if estimation == "printed"
-        else agree(measured, float(airlock.rows) if airlock.unit.value == "replace-one" else None)
-    )
-    return make_network(
-        airlock, structure, measured, tables, whole, {"estimation": estimation, "beta": str(share)}
-    )
+    families = structure.families()
+    with look_through(airlock, structure.encoding) as view:
+        measured = view.measure(
+            families,
+            spend=rest,
+            noise=noise_for(rest),
+            shares=None if estimation == "printed" else share_by_cells(families, view.schema.sizes, rest),
+            request=request and f"{request}/tables",
+        )
+    read: Callable[[Table, Sequence[str]], Table] = condition
+    if estimation == "printed":
+        tables = clamp_tables(measured)
+    else:
+        public = float(airlock.rows) if airlock.unit.value == "replace-one" else None
+        tables, read = agree(measured, public, structure.encoding), shrink
+    details = {"estimation": estimation, "beta": str(share)}
+    return make_network(airlock, structure, measured, tables, read, whole, details)
 
 
 def make_network(
@@ -106,23 +127,37 @@ def make_network(
     structure: Structure,
     measured: Sequence[Measurement],
     tables: Sequence[Table],
+    read: Callable[[Table, Sequence[str]], Table],
     cost: Finite,
     details: dict[str, Any],
 ) -> Network:
-    """The network of a graph whose every family lies in one of the tables, with its provenance."""
-    dag = structure.dag
-    homes = {name: find_home(dag.family(name), tables) for name in dag.nodes}
+    """The network of a graph each of whose searched families follows from one of the tables, with its provenance."""
+    dag, encoding = structure.dag, structure.encoding
+    schema, _ = encoding.extend({pick.child: pick.parents for pick in structure.picks})
     rows = structure.rows or estimate_rows(measured)
+    cpts: dict[str, Table] = {}
+    errors = dict.fromkeys(dag.nodes, 0.0)
+    for name in structure.order:
+        family = dag.family(name)
+        home = find_home(family, tables, encoding)
+        cpts[name] = read(encoding.coarsen(tables[home], family), family)
+        errors[name] = predict_noise(measured[home], rows)
+    for name in dag.nodes:
+        if name not in cpts:  # tied to other nodes without any noise
+            cpts[name] = encoding.link(name, dag.family(name))
+            errors[name] = min(2.0, sum(errors[bit] for bit in encoding.spell(name) if bit != name))
+    if encoding.kind != "vanilla":
+        details = {**details, "auxiliary": list(schema.names[len(encoding.schema) :])}
     return Network(
-        airlock.schema,
+        schema,
         dag,
-        tuple(condition(tables[homes[name]], dag.family(name)) for name in dag.nodes),
+        tuple(cpts[name] for name in dag.nodes),
         provenance=Provenance(
             "privbayes",
             airlock.unit.value,
             json.dumps(cost.to_json()),
             (*structure.measurements, *measured),
-            {name: predict_noise(measured[homes[name]], rows) for name in dag.nodes},
+            errors,
             {"structure": structure.to_json(), **details},
         ),
     )
@@ -133,11 +168,24 @@ def clamp_tables(measured: Sequence[Measurement]) -> tuple[Table, ...]:
     return tuple(Table(found.axes, clamp(found.noisy.values, 1.0)) for found in measured)
 
 
-def agree(measured: Sequence[Measurement], rows: float | None) -> tuple[Table, ...]:
-    """The tables made to agree by inverse variance and kept from going negative, with the public total if any."""
-    noisy = [found.noisy for found in measured]
+def agree(measured: Sequence[Measurement], rows: float | None, encoding: Encoding) -> tuple[Table, ...]:
+    """The tables made to agree by inverse variance and kept from going negative, with the public total if any.
+
+    Cells that no row can fall in, because their bits spell no level, are 0.
+    """
+    masks = [encoding.possible(found.axes) for found in measured]
+    noisy = [
+        Table(found.axes, found.noisy.values * mask) for found, mask in zip(measured, masks, strict=True)
+    ]
     weights = weigh_by_precision(noisy, [found.law.variance for found in measured])
-    return settle(noisy, weights, remedy="project", rounds=ROUNDS, total=rows)
+    settled = settle(noisy, weights, remedy="project", rounds=ROUNDS, total=rows)
+    return tuple(Table(table.axes, table.values * mask) for table, mask in zip(settled, masks, strict=True))
+
+
+def shrink(table: Table, family: Sequence[str]) -> Table:
+    """P(child | parents) from a table over the family, rows with few counts drawn towards coarser conditionals."""
+    counts = np.maximum(np.asarray(table.project(family).values, dtype=np.float64), 0.0)
+    return Table(tuple(family), np.ascontiguousarray(smooth_rows(counts, STRENGTH)))
 
 
 def share_by_cells(sets: Sequence[Sequence[str]], sizes: dict[str, int], spend: Finite) -> list[Fraction]:
@@ -149,7 +197,11 @@ def share_by_cells(sets: Sequence[Sequence[str]], sizes: dict[str, int], spend: 
     ]
 
 
-def find_home(family: Sequence[str], tables: Sequence[Table]) -> int:
-    """The table that a conditional is read from: the smallest that holds the whole family."""
-    holders = [i for i, table in enumerate(tables) if set(family) <= set(table.axes)]
+def find_home(family: Sequence[str], tables: Sequence[Table], encoding: Encoding) -> int:
+    """The table that a conditional is read from: the smallest from which the whole family follows."""
+    holders = [
+        i
+        for i, table in enumerate(tables)
+        if all(encoding.holds(name, table.axes) is not None for name in family)
+    ]
     return min(holders, key=lambda i: tables[i].cells)

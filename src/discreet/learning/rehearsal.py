@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from discreet.models.network import Network
 from discreet.privacy.budget import ApproxDP, Finite, PureDP, Unit, budget_from_json
 from discreet.privacy.mechanism import AdditiveNoise, Noise, calibrate_counts
 from discreet.privacy.subsample import Subsampling
+from discreet.vocabulary.encoding import Encoding
 from discreet.vocabulary.errors import AirlockError, BudgetError, DataError
 from discreet.vocabulary.graph import DAG
 from discreet.vocabulary.measurement import Measurement
@@ -112,6 +114,15 @@ class Rehearsal:
         self.read_spend(spend)
         self.asked += (request or "",)
         return 0
+
+    def encode(self, encoding: Encoding) -> Self:
+        """The same stage behind the attributes of an encoding."""
+        view = copy(self)
+        view.schema = encoding.view
+        return view
+
+    def close(self) -> None:
+        """Nothing is held here."""
 
     def statement(self, since: int | None = None) -> Mapping[str, Any]:
         """Nothing was promised."""

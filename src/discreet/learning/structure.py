@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from discreet.learning.structure_candidates import (
     MOST_CANDIDATES,
     Bounds,
+    Coarser,
     Edge,
     Knowledge,
     choose_degree,
@@ -21,6 +23,7 @@ from discreet.learning.structure_candidates import (
     limit_degree,
     list_candidates,
 )
+from discreet.vocabulary.encoding import Encoding, Kind
 from discreet.vocabulary.errors import BudgetError, MechanismError, TooLarge
 from discreet.vocabulary.exact import Number, read_positive
 from discreet.vocabulary.graph import DAG
@@ -41,6 +44,8 @@ COUNT_SHARE = "1/20"
 """What a private number of rows costs of a search's budget: it only has to be right within a few percent."""
 MOST_DEGREE = 8
 """The largest degree that is ever chosen unasked: the number of families grows with its power."""
+MOST_VERSIONS = 2**16
+"""Candidates of one choice where parents have coarser versions: those are many, and few are worth a look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +62,34 @@ class Structure:
     """A graph that was found privately, how, and what it cost; all of it is public."""
 
     dag: DAG
+    """Over the declared attributes, and over what the encoding needs beside them."""
     order: tuple[str, ...]
+    """The attributes that were searched, as they were placed."""
     picks: tuple[Pick, ...]
     bounds: Bounds
     cost: Finite
+    encoding: Encoding
     rows: float | None = None
     """The number of rows that the bounds rest on, public or noisy."""
     measurements: tuple[Measurement, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
+
+    def families(self) -> tuple[tuple[str, ...], ...]:
+        """The families that were searched and that follow from no other, parents in order, then the child."""
+        every = [(*pick.parents, pick.child) for pick in self.picks]
+
+        def follows(one: Sequence[str], other: Sequence[str]) -> bool:
+            return all(self.encoding.holds(name, other) is not None for name in one)
+
+        return tuple(
+            family
+            for i, family in enumerate(every)
+            if not any(
+                follows(family, other) and (j < i or not follows(other, family))
+                for j, other in enumerate(every)
+                if j != i
+            )
+        )
 
     def explain(self) -> str:
         """The search in words, a line for each choice."""
@@ -85,6 +110,7 @@ class Structure:
             "cells": self.bounds.cells,
             "candidates": [pick.candidates for pick in self.picks],
             "cost": self.cost.to_json(),
+            **({} if self.encoding.kind == "vanilla" else {"encoding": self.encoding.kind}),
             **self.details,
         }
 
@@ -95,6 +121,7 @@ def greedy(
     spend: Spend,
     tables: Spend | None = None,
     score: ScoreName = "R",
+    encoding: Kind = "vanilla",
     k: int | None = None,
     theta: Number = 4,
     selection: Selection | str = "permute-and-flip",
@@ -113,30 +140,72 @@ def greedy(
     parent sets. Under add-remove that n is a paid, noisy count. `order` fixes who comes next, `start` what is placed
     already. The first attribute is drawn without looking at rows, by `rng`, the request id, or the operating system.
     An attribute that no parents fit is left without, and what its choice would have cost stays unspent: see `cost`.
+
+    `encoding` says what is searched: the attributes, the bits of their codes, or the attributes with parents that may
+    be groups of a taxonomy; there bounds on cells apply even if `k` is given.
     """
-    schema, whole = airlock.schema, airlock.read_spend(spend)
     usefulness = float(read_positive(theta, "θ", MechanismError))
-    knowledge = Knowledge.read(schema, required, forbidden, order, start)
     if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 0):
         raise MechanismError(f"the degree k is a whole number of at least 0, not {k!r}")
+    encoded = Encoding.of(encoding, airlock.schema)
+    knowledge = Knowledge.read(encoded, required, forbidden, order, start)
+    whole = airlock.read_spend(spend)
+    with look_through(airlock, encoded) as view:
+        return _search(
+            view, encoded, knowledge, whole, whole if tables is None else airlock.read_spend(tables), score, k,
+            usefulness, selection, rng, request, progress,
+        )  # fmt: skip
+
+
+@contextmanager
+def look_through(airlock: Airlock, encoding: Encoding) -> Iterator[Airlock]:
+    """The airlock behind the attributes of an encoding, for as long as it is needed."""
+    if encoding.kind == "vanilla":
+        yield airlock
+        return
+    view = airlock.encode(encoding)
+    try:
+        yield view
+    finally:
+        view.close()
+
+
+def _search(
+    airlock: Airlock,
+    encoding: Encoding,
+    knowledge: Knowledge,
+    whole: Finite,
+    tables: Finite,
+    score: ScoreName,
+    k: int | None,
+    theta: float,
+    selection: Selection | str,
+    rng: np.random.Generator | int | None,
+    request: str | None,
+    progress: Progress | None,
+) -> Structure:
     judge = open_score(score, airlock)
     placed, picks = _begin(knowledge, rng, request)
     spent = whole - whole
     rows: float | None = None
     counted: tuple[Measurement, ...] = ()
-    left = len(schema) - len(placed)
-    if k is not None or not left:
-        bounds = Bounds(min(k or 0, len(schema) - 1), None)
-        if limit_degree(len(schema), bounds.degree) < bounds.degree and knowledge.order is None:
+    names = knowledge.names
+    left = len(names) - len(placed)
+    coarser: Coarser = (
+        {name: encoding.parts(name) for name in names} if encoding.kind == "hierarchical" else {}
+    )
+    if not left or k == 0 or (k is not None and not coarser):
+        bounds = Bounds(min(k or 0, len(names) - 1), None)
+        if limit_degree(len(names), bounds.degree) < bounds.degree and knowledge.order is None:
             raise TooLarge(
                 f"k={bounds.degree} gives more than {MOST_CANDIDATES:,} families to choose from at once; "
-                f"at most k={limit_degree(len(schema), bounds.degree)} is possible with {len(schema)} attributes"
+                f"at most k={limit_degree(len(names), bounds.degree)} is possible with {len(names)} attributes"
             )
     else:
         rows, spent, counted = count_rows(airlock, whole * COUNT_SHARE, request and f"{request}/rows")
-        bounds = find_bounds(
-            airlock, rows, whole if tables is None else airlock.read_spend(tables), usefulness
-        )
+        bounds = find_bounds(airlock, names, coarser, rows, tables, theta)
+        if k is not None:
+            bounds = replace(bounds, degree=min(k, bounds.degree))
     for step in range(left):
         share = (whole - spent) / (left - step)
         pick, cost = _extend(
@@ -145,6 +214,7 @@ def greedy(
             placed,
             knowledge,
             bounds,
+            coarser,
             share,
             selection,
             request and f"{request}/{len(placed)}",
@@ -154,16 +224,17 @@ def greedy(
         placed.append(pick.child)
         if progress is not None:
             progress(step + 1, left, f"{', '.join(pick.parents) or '—'} → {pick.child}")
-    parents = {pick.child: pick.parents for pick in picks}
+    _, graph = encoding.extend({pick.child: pick.parents for pick in picks})
     return Structure(
-        DAG.build({name: parents[name] for name in schema.names}),
+        DAG.build(graph),
         tuple(placed),
         tuple(picks),
         bounds,
         spent,
+        encoding,
         rows,
         counted,
-        {"search": "greedy", "score": score, "theta": usefulness, "selection": str(selection)},
+        {"search": "greedy", "score": score, "theta": theta, "selection": str(selection)},
     )
 
 
@@ -197,16 +268,21 @@ def count_rows(
     return max(1.0, found.noisy.total()), spend, (found,)
 
 
-def find_bounds(airlock: Airlock, rows: float, tables: Finite, theta: float) -> Bounds:
+def find_bounds(
+    airlock: Airlock, names: Sequence[str], coarser: Coarser, rows: float, tables: Finite, theta: float
+) -> Bounds:
     """The bounds that keep the tables θ-useful: mean count in a cell ≥ θ·mean absolute noise [004, Sec. 4.6]."""
     sizes = airlock.schema.sizes
-    attributes = len(sizes)
-    if set(sizes.values()) == {2}:
+    attributes = len(names)
+    if {sizes[name] for name in names} == {2}:
         most = min(attributes - 1, MOST_DEGREE)
         noise = {k: expect_noise(airlock, tables / (attributes - k)) for k in range(1, most + 1)}
         return Bounds(limit_degree(attributes, choose_degree(rows, noise, theta)), None)
-    degree = limit_degree(attributes, MOST_DEGREE)
-    return Bounds(degree, choose_room(rows, expect_noise(airlock, tables / attributes), theta))
+    room = choose_room(rows, expect_noise(airlock, tables / attributes), theta)
+    if not coarser:
+        return Bounds(limit_degree(attributes, MOST_DEGREE), room)
+    heights = [1 + len(coarser.get(name, ())) for name in names]
+    return Bounds(limit_degree(attributes, MOST_DEGREE, MOST_VERSIONS, heights), room)
 
 
 def expect_noise(airlock: Airlock, share: Finite) -> float:
@@ -256,13 +332,16 @@ def _extend(
     placed: Sequence[str],
     knowledge: Knowledge,
     bounds: Bounds,
+    coarser: Coarser,
     share: Finite,
     selection: Selection | str,
     request: str | None,
 ) -> tuple[Pick, Finite]:
     """The next family and what its choice cost, which is nothing where there was no choice."""
     sizes = airlock.schema.sizes
-    families = [] if bounds.degree == 0 else list_candidates(placed, knowledge, sizes, bounds)
+    families: list[tuple[str, ...]] = []
+    if bounds.degree:
+        families = list_candidates(placed, knowledge, sizes, bounds, coarser=coarser)
     choices = [family for family in families if len(family) > 1]
     free = share - share
     if not choices:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
+from discreet.vocabulary.encoding import Encoding
 from discreet.vocabulary.errors import GraphError, TooLarge
 from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import count_cells
 
 MOST_CANDIDATES = 2**18
@@ -17,6 +18,8 @@ MOST_CANDIDATES = 2**18
 
 Edge = tuple[str, str]
 """(parent, child)"""
+Coarser = Mapping[str, tuple[str, ...]]
+"""The coarser versions of an attribute that may stand for it as a parent, finest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +51,38 @@ class Knowledge:
     @classmethod
     def read(
         cls,
-        schema: Schema,
+        encoding: Encoding,
         required: Iterable[Edge],
         forbidden: Iterable[Edge],
         order: Sequence[str] | None,
         start: DAG | None,
     ) -> Knowledge:
-        """What the arguments of a search say."""
-        return cls(
-            schema.names,
+        """What the arguments of a search say of the declared attributes, put in terms of those that are searched."""
+        known = cls(
+            encoding.schema.names,
             frozenset((parent, child) for parent, child in required),
             frozenset((parent, child) for parent, child in forbidden),
             None if order is None else tuple(order),
             start,
+        )
+        if encoding.kind != "binary":
+            return known
+        if known.required or start is not None:
+            raise GraphError(
+                "the binary encoding searches among bits, of which no edge can be required and no graph be given; "
+                "use the vanilla encoding"
+            )
+        return replace(
+            known,
+            names=encoding.view.names,
+            forbidden=frozenset(
+                edge
+                for parent, child in known.forbidden
+                for edge in itertools.product(encoding.spell(parent), encoding.spell(child))
+            ),
+            order=None
+            if known.order is None
+            else tuple(part for name in known.order for part in encoding.spell(name)),
         )
 
     def needs(self, child: str) -> tuple[str, ...]:
@@ -126,11 +148,25 @@ def choose_room(rows: float, noise: float, theta: float) -> int:
     return max(0, math.floor(rows / (theta * noise)))
 
 
-def limit_degree(attributes: int, degree: int, most: int = MOST_CANDIDATES) -> int:
-    """The largest degree up to this one at which no choice among all attributes has too many candidates."""
+def limit_degree(
+    attributes: int, degree: int, most: int = MOST_CANDIDATES, heights: Sequence[int] = ()
+) -> int:
+    """The largest degree up to this one at which no choice among all attributes has too many candidates.
+
+    `heights` are the numbers of versions of each attribute that can be a parent, where there is more than one.
+    """
+    tallest = sorted(heights, reverse=True)
 
     def count(k: int) -> int:
-        return max(((attributes - i) * math.comb(i, min(k, i)) for i in range(1, attributes)), default=0)
+        return max(((attributes - i) * choose(i, min(k, i)) for i in range(1, attributes)), default=0)
+
+    def choose(i: int, k: int) -> int:
+        if not tallest:
+            return math.comb(i, k)
+        ways = [1] + [0] * k  # ways to take j attributes, each in one of its versions
+        for height in tallest[:i]:
+            ways = [ways[0], *(ways[j] + height * ways[j - 1] for j in range(1, k + 1))]
+        return ways[k]
 
     return next((k for k in range(degree, 0, -1) if count(k) <= most), min(degree, 1))
 
@@ -139,37 +175,54 @@ def fixed_sets(pool: Sequence[str], needed: Sequence[str], degree: int) -> Itera
     """All sets of min(k, |V|) parents that hold the needed ones [004, Alg. 2, line 5]."""
     free = [name for name in pool if name not in needed]
     extra = max(0, min(degree, len(pool)) - len(needed))
+    if not needed:
+        yield from itertools.combinations(free, extra)
+        return
     for more in itertools.combinations(free, extra):
         yield tuple(name for name in pool if name in needed or name in more)
 
 
 def maximal_sets(
-    pool: Sequence[str], needed: Sequence[str], sizes: Mapping[str, int], room: int, degree: int
+    pool: Sequence[str],
+    needed: Sequence[str],
+    sizes: Mapping[str, int],
+    room: int,
+    degree: int,
+    coarser: Coarser = MappingProxyType({}),
 ) -> Iterator[tuple[str, ...]]:
-    """All parent sets with at most `room` joint levels and `degree` members to which no attribute can be added."""
-    free = [name for name in pool if name not in needed]
-    base = count_cells(sizes[name] for name in needed)
-    smallest = [math.inf] * (len(free) + 1)  # the least size among those that come later
-    for i in range(len(free) - 1, -1, -1):
-        smallest[i] = min(smallest[i + 1], sizes[free[i]])
+    """All parent sets with at most `room` joint levels and `degree` members to which no attribute can be added.
 
-    def grow(i: int, taken: tuple[str, ...], cells: int, skipped: float) -> Iterator[tuple[str, ...]]:
+    Where attributes have `coarser` versions, a set takes at most one of each, and none that could be finer.
+    """
+    ladders = [(name, *coarser.get(name, ())) for name in pool if name not in needed]
+    base = count_cells(sizes[name] for name in needed)
+    smallest = [math.inf] * (len(ladders) + 1)  # the least size among those that come later
+    for i in range(len(ladders) - 1, -1, -1):
+        smallest[i] = min(smallest[i + 1], sizes[ladders[i][-1]])
+
+    def grow(
+        i: int, taken: tuple[str, ...], cells: int, skipped: float, refined: float
+    ) -> Iterator[tuple[str, ...]]:
         full = len(needed) + len(taken) >= degree
-        if full or i == len(free) or cells * smallest[i] > room:
-            # Something that was left out would still fit: another branch has the larger set.
-            if full or cells * skipped > room:
+        if full or i == len(ladders) or cells * smallest[i] > room:
+            # Something that was left out would still fit, or a finer version: another branch has the larger set.
+            if (full or cells * skipped > room) and cells * refined > room + 0.5:
                 yield taken
             return
-        name = free[i]
-        if cells * sizes[name] <= room:
-            yield from grow(i + 1, (*taken, name), cells * sizes[name], skipped)
-        yield from grow(i + 1, taken, cells, min(skipped, sizes[name]))
+        finer = math.inf
+        for version in ladders[i]:
+            size = sizes[version]
+            if cells * size <= room:
+                yield from grow(i + 1, (*taken, version), cells * size, skipped, min(refined, finer / size))
+            finer = size
+        yield from grow(i + 1, taken, cells, min(skipped, sizes[ladders[i][-1]]), refined)
 
     if base > room or len(needed) > degree:
         yield tuple(needed)
         return
-    for more in grow(0, (), base, math.inf):
-        yield tuple(name for name in pool if name in needed or name in more)
+    place = {version: i for i, name in enumerate(pool) for version in (name, *coarser.get(name, ()))}
+    for more in grow(0, (), base, math.inf, math.inf):
+        yield tuple(sorted((*needed, *more), key=place.__getitem__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,14 +234,19 @@ class Bounds:
     """None for a fixed degree: every set then has exactly min(k, |V|) parents, as printed."""
 
     def list_sets(
-        self, child: str, placed: Sequence[str], knowledge: Knowledge, sizes: Mapping[str, int]
+        self,
+        child: str,
+        placed: Sequence[str],
+        knowledge: Knowledge,
+        sizes: Mapping[str, int],
+        coarser: Coarser = MappingProxyType({}),
     ) -> Iterator[tuple[str, ...]]:
         """The parent sets that a child may get from those that are placed."""
         pool = [name for name in placed if knowledge.allows(name, child)]
         needed = knowledge.needs(child)
         if self.cells is None:
             return fixed_sets(pool, needed, self.degree)
-        return maximal_sets(pool, needed, sizes, self.cells // sizes[child], self.degree)
+        return maximal_sets(pool, needed, sizes, self.cells // sizes[child], self.degree, coarser)
 
 
 def list_candidates(
@@ -197,6 +255,7 @@ def list_candidates(
     sizes: Mapping[str, int],
     bounds: Bounds,
     most: int = MOST_CANDIDATES,
+    coarser: Coarser = MappingProxyType({}),
 ) -> list[tuple[str, ...]]:
     """Every family (parents in the order placed, then the child) that may come next; those without parents as (child,).
 
@@ -204,7 +263,7 @@ def list_candidates(
     """
     found: list[tuple[str, ...]] = []
     for child in knowledge.nexts(placed):
-        for parents in bounds.list_sets(child, placed, knowledge, sizes):
+        for parents in bounds.list_sets(child, placed, knowledge, sizes, coarser):
             found.append((*parents, child))
             if len(found) > most:
                 raise TooLarge(

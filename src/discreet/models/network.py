@@ -222,7 +222,9 @@ class Network:
                 factors = self.engine.decompose(codes, weights)
             except ImpossibleEvidence:
                 self._refuse(given, likelihood)
-        return Rows.draw(self.declared, factors, n, rng=rng)
+        shown = self.declared
+        hidden = frozenset(self.schema.names) - frozenset(shown.names)
+        return Rows.draw(shown, factors, n, rng=rng, hidden=hidden)
 
     def write_bif(self, path: str | os.PathLike[str]) -> None:
         """Write the network for other Bayesian-network tools, all or nothing."""

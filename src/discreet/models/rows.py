@@ -33,17 +33,21 @@ _NUMBERS_KEY = 0x6E756D73
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """n synthetic rows that exist only while they are looked at; every look shows the same ones."""
+    """n synthetic rows that exist only while they are looked at; every look shows the same ones.
+
+    What is `hidden`, such as the bits of a code, is drawn on the way to the rest and not shown.
+    """
 
     schema: Schema
     sampler: Sampler
     n: int
+    hidden: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         require_rows(self.n)
         drawn = {step.name: step.thresholds.shape[1] + 1 for step in self.sampler.steps}
         for name, size in drawn.items():
-            if self.schema[name].size != size:
+            if name not in self.hidden and self.schema[name].size != size:
                 raise SchemaError(
                     f"attribute {name!r} has {self.schema[name].size} levels, but {size} in its table"
                 )
@@ -52,9 +56,17 @@ class Rows:
             raise SchemaError(f"no table draws attribute {missing[0]!r}")
 
     @classmethod
-    def draw(cls, schema: Schema, factors: Sequence[Table], n: int, *, rng: Seed) -> Rows:
+    def draw(
+        cls,
+        schema: Schema,
+        factors: Sequence[Table],
+        n: int,
+        *,
+        rng: Seed,
+        hidden: frozenset[str] = frozenset(),
+    ) -> Rows:
         """n rows from conditional tables in sampling order; nothing is drawn yet."""
-        return cls(schema, prepare(factors, rng), require_rows(n))
+        return cls(schema, prepare(factors, rng), require_rows(n), hidden)
 
     def __len__(self) -> int:
         return self.n

@@ -28,6 +28,7 @@ from discreet.privacy.statement import make_statement
 from discreet.privacy.subsample import Subsampling
 from discreet.privacy.sums import BoundedColumn, calibrate_sums
 from discreet.vocabulary.coefficients import Coefficients
+from discreet.vocabulary.encoding import Encoding
 from discreet.vocabulary.errors import AirlockError, BudgetError
 from discreet.vocabulary.exact import Number
 from discreet.vocabulary.law import Exact
@@ -46,8 +47,9 @@ class Airlock:
         "_account",
         "_asked",
         "_counter",
-        "_fingerprint",
         "_ledger",
+        "_marks",
+        "_parent",
         "_process",
         "_schema",
         "_scorer",
@@ -61,7 +63,11 @@ class Airlock:
         self._scorer = Scorer()
         self._asked: list[str] = []
         self._process = os.getpid()
-        self._fingerprint = hashlib.sha256(json.dumps(schema.to_json(), sort_keys=True).encode()).hexdigest()
+        self._parent: Airlock | None = None
+        # What every debit says it was for, beside the question: tables of another schema are other answers.
+        self._marks = {
+            "schema": hashlib.sha256(json.dumps(schema.to_json(), sort_keys=True).encode()).hexdigest()
+        }
 
     @classmethod
     def open(
@@ -320,7 +326,7 @@ class Airlock:
         asked = [tuple(members) for members in candidates]
         sizes = self._schema.sizes
         self._scorer.check(counter, asked, score, sizes)
-        shapes = [tuple(sizes[name] for name in members) for members in asked]
+        shapes = [tuple(map(sizes.__getitem__, members)) for members in asked]
         public_rows = counter.rows if self.unit is Unit.REPLACE_ONE else None
         mechanism = calibrate_choice(
             score.name,
@@ -344,6 +350,16 @@ class Airlock:
         }
         (index,) = self._spend(cost, description, draw, request)
         return int(index)
+
+    def encode(self, encoding: Encoding) -> Airlock:
+        """The same rows behind the attributes of an encoding's view, on the same account; close it by itself.
+
+        A derived attribute is a function of one declared attribute, so no sensitivity changes.
+        """
+        view = Airlock(self._open().encode(encoding), encoding.view, self._ledger, self._account)
+        view._parent, view._asked = self, self._asked
+        view._marks = {**self._marks, "encoding": encoding.kind}
+        return view
 
     def reveal(self, sets: Sequence[Sequence[str]], *, reason: str) -> list[Measurement]:
         """The exact tables, without privacy: from now on the account and every report say that ε is infinite."""
@@ -378,6 +394,8 @@ class Airlock:
             raise AirlockError("this airlock belongs to another process; a forked child must open its own")
         if self._counter is None:
             raise AirlockError("the airlock is closed; open the data again")
+        if self._parent is not None:
+            self._parent._open()  # closed with the rows that it shows
         return self._counter
 
     def _spend(
@@ -385,9 +403,7 @@ class Airlock:
     ) -> list[Any]:
         """Debit, draw and store; what is returned is read back from the stored bytes, the first time as every time."""
         name = request or f"once-{uuid.uuid4()}"
-        entry = self._ledger.debit(
-            self._account.name, name, cost, {**description, "schema": self._fingerprint}
-        )
+        entry = self._ledger.debit(self._account.name, name, cost, {**description, **self._marks})
         if entry.answer is None:
             stored = self._ledger.answer(entry, json.dumps(draw()).encode())
         else:

@@ -65,7 +65,7 @@ class MutualInformation:
         n, below = float(rows), float(rows - 1)
         two_levels = math.log2(n) / n + below / n * math.log2(n / below)
         more_levels = 2 / n * math.log2((n + 1) / 2) + below / n * math.log2((n + 1) / below)
-        lemma = max(two_levels if 2 in (x, pi) else more_levels for pi, x in map(_fold, _require(shapes)))
+        lemma = max(two_levels if 2 in (x, pi) else more_levels for pi, x in _fold_all(shapes))
         # Four sums of c·log c, each to 32 units of 2^-53, in two tables: 256·2^-53·log n, below 2^-44·log n.
         return round_up(lemma + 2.0**-44 * math.log2(n))
 
@@ -89,7 +89,7 @@ class MaximumDistance:
     def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
         """1 row in both units; values are halves of integers, so nothing is rounded."""
         Unit(unit)
-        for pi, x in map(_fold, _require(shapes)):
+        for pi, x in _fold_all(shapes):
             if x != 2 or pi < 2:
                 raise MechanismError(
                     f"F needs a child of 2 levels and parents of 2 or more, not {x} and {pi}"
@@ -116,7 +116,7 @@ class IndependenceDistance:
 
     def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
         """2 or 3 rows, plus the rounding of the one division in each of two values."""
-        folded = list(map(_fold, _require(shapes)))
+        folded = _fold_all(shapes)
         wide = Unit(unit) is Unit.REPLACE_ONE and any(2 not in shape for shape in folded)
         return Fraction(3 if wide else 2) + Fraction(1, 2**20)
 
@@ -181,6 +181,11 @@ def _fold(shape: Shape) -> tuple[int, int]:
     if len(shape) < 2:
         raise MechanismError("a candidate needs at least one parent beside the child")
     return count_cells(shape[:-1]), shape[-1]
+
+
+def _fold_all(shapes: Sequence[Shape]) -> list[tuple[int, int]]:
+    """The sizes of Π and of X of all candidates, each pair of sizes once: there are few among many candidates."""
+    return sorted(set(map(_fold, set(_require(shapes)))))
 
 
 def _flatten(table: Table) -> npt.NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from discreet.privacy.counts import Counter
 from discreet.privacy.scores import Score
-from discreet.vocabulary.table import Table, count_cells
+from discreet.vocabulary.table import Table
 
 BATCH_CELLS = 2**22
 """Cells that are counted at a time, if a single family does not have more: some dozen megabytes."""
@@ -86,7 +87,7 @@ def _cut(families: Sequence[Family], sizes: Mapping[str, int]) -> Iterator[list[
     batch: list[Family] = []
     held = 0
     for family in families:
-        cells = count_cells(sizes.get(name, 1) for name in family)
+        cells = math.prod(sizes.get(name, 1) for name in family)
         if batch and held + cells > BATCH_CELLS:
             yield batch
             batch, held = [], 0

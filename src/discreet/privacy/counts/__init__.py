@@ -12,6 +12,7 @@ import numpy.typing as npt
 from discreet.privacy.counts.limits import MAX_ROWS, Limits, read_memory
 from discreet.privacy.subsample import Subsampling
 from discreet.privacy.sums import BoundedColumn
+from discreet.vocabulary.encoding import Encoding
 from discreet.vocabulary.errors import DataError
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
@@ -38,6 +39,9 @@ class Counter(Protocol):
 
     def sum(self, columns: Sequence[BoundedColumn]) -> list[npt.NDArray[np.int64]]:
         """The exact sum of each bounded column, in whole steps of its grid."""
+
+    def encode(self, encoding: Encoding) -> Counter:
+        """A counter of the same rows over the attributes of an encoding's view, to be closed by itself."""
 
     def close(self) -> None:
         """Let go of the rows."""

@@ -12,8 +12,10 @@ from discreet.privacy.budget import Unit
 from discreet.privacy.counts.batches import Batch, Reader
 from discreet.privacy.counts.limits import Limits
 from discreet.privacy.counts.reading import open_reader
+from discreet.privacy.counts.recoded import RecodedReader
 from discreet.privacy.subsample import Subsampling
 from discreet.privacy.sums import BoundedColumn
+from discreet.vocabulary.encoding import Encoding
 from discreet.vocabulary.errors import AirlockError, DataError, TooLarge
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
@@ -31,6 +33,7 @@ class CodedCounter:
         "_held",
         "_limits",
         "_numbers",
+        "_packed",
         "_reader",
         "_rows",
         "_schema",
@@ -45,6 +48,7 @@ class CodedCounter:
         """Read every row once, so that a bad one is refused before anything is asked of the counter."""
         self._reader, self._schema, self._limits, self._weighted = reader, schema, limits, weighted
         self._closed = False
+        self._packed: dict[str, npt.NDArray[np.uint64]] = {}
         self._stamp = reader.stamp()
         self._rows, self._units, self._held = self._load()
         self._numbers = tuple(numbers)
@@ -90,6 +94,7 @@ class CodedCounter:
 
         With `sampling`, of a fresh and secret sample of the rows; the same sample for all sets of the request.
         """
+        from discreet.privacy.counts import packed
         from discreet.privacy.counts.kernels import Tally
 
         if self._closed:
@@ -102,14 +107,15 @@ class CodedCounter:
             total = self._units if chosen is None else np.count_nonzero(chosen)
             return [Table((), np.array(total, dtype=np.int64)) for _ in asked]
         place = {name: i for i, name in enumerate(names)}
-        tally = Tally(
-            [self._schema[name].size for name in names],
-            [[place[name] for name in members] for members in asked],
-            weighted=self._weighted,
-            threads=self._limits.threads,
-        )
+        sizes = [self._schema[name].size for name in names]
+        places = [[place[name] for name in members] for members in asked]
+        if chosen is None and self._held is not None and not self._weighted and packed.suits(sizes, places):
+            columns = self._pack(names)
+            counted = packed.count_packed(columns, self._rows, places)
+            return [Table(members, values) for members, values in zip(asked, counted, strict=True)]
+        tally = Tally(sizes, places, weighted=self._weighted, threads=self._limits.threads)
         rows = 0
-        for batch in self._read(names):
+        for batch in self.read(names):
             if chosen is None:
                 tally.add(batch.codes, batch.weights)
             else:
@@ -143,12 +149,22 @@ class CodedCounter:
         self._require_unchanged()
         return [np.array(total, dtype=np.int64) for total in totals]
 
+    def encode(self, encoding: Encoding) -> CodedCounter:
+        """The same rows over the attributes of an encoding's view; what it keeps of them comes on top."""
+        if encoding.schema != self._schema:
+            raise DataError(f"{self._reader.label}: the encoding is of another schema than the rows")
+        reader = RecodedReader(self._reader.label, self.read, encoding)
+        return CodedCounter(reader, encoding.view, weighted=self._weighted, limits=self._limits)
+
     def close(self) -> None:
         """Forget the codes and let go of the file or connection."""
-        self._held, self._closed = None, True
+        self._held, self._packed, self._closed = None, {}, True
         self._reader.close()
 
-    def _read(self, names: Sequence[str]) -> Iterator[Batch]:
+    def read(self, names: Sequence[str]) -> Iterator[Batch]:
+        """The codes of these attributes of every row, from memory or read again."""
+        if self._closed:
+            raise AirlockError("the counter is closed; open the data again")
         if self._held is not None:
             codes, weights = self._held
             yield Batch(self._rows, [codes[name] for name in names], weights)
@@ -156,6 +172,16 @@ class CodedCounter:
         self._require_unchanged()
         yield from self._reader.read(names)
         self._require_unchanged()
+
+    def _pack(self, names: Sequence[str]) -> list[npt.NDArray[np.uint64]]:
+        """The columns of two-level attributes as bits, an eighth of their codes, kept for the next request."""
+        from discreet.privacy.counts.packed import pack
+
+        assert self._held is not None
+        for name in names:
+            if name not in self._packed:
+                self._packed[name] = pack(self._held[0][name])
+        return [self._packed[name] for name in names]
 
     def _load(
         self,

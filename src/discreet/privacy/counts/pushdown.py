@@ -16,6 +16,7 @@ from discreet.privacy.counts.limits import MAX_WEIGHT, Limits
 from discreet.privacy.counts.sources import place_columns
 from discreet.privacy.subsample import Subsampling
 from discreet.privacy.sums import BoundedColumn
+from discreet.vocabulary.encoding import Encoding
 from discreet.vocabulary.errors import AirlockError, DataError, MissingExtra
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
@@ -106,6 +107,12 @@ class PushdownCounter:
         """Refused, as `check_sums` says."""
         self.check_sums(columns)
         return []
+
+    def encode(self, encoding: Encoding) -> PushdownCounter:
+        """Refuse: a search over bits or groups asks for more tables than an engine answers in any useful time."""
+        raise DataError(
+            f"{self._label}: the {encoding.kind} encoding is counted only where rows are read from a file or a frame"
+        )
 
     def close(self) -> None:
         """Let go of the engine."""
