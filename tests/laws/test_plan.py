@@ -115,7 +115,7 @@ def test_the_variance_is_that_of_the_best_linear_estimate(
     inside: list[int], extra: list[int], variance: float, rows: float
 ) -> None:
     """min Σ (w_j − 1)²E_j + w_j²·v over all w with Σ w_j·E_j = Σ E_j, by solving its equations for each cell."""
-    levels = [0.2 ** np.arange(size) for size in (*inside, *extra)]
+    levels = [np.arange(1.0, size + 1) ** -2.3 for size in (*inside, *extra)]
     joint = np.ones(1)
     for found in levels:
         joint = np.multiply.outer(joint, found / found.sum())
