@@ -8,20 +8,20 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.judgement.claims import find_loss
 from discreet.judgement.replay import can_replay, read_finite, replay
 from discreet.models.network_json import MAX_BYTES, load_strictly
 from discreet.models.release import FORMAT, VERSION, Release, parse_release, state_promise
 from discreet.privacy.budget import ZCDP, Budget, Finite, Infinite, PureDP, Unit, budget_from_json
-from discreet.privacy.mechanism import count_moves, is_covered
+from discreet.privacy.mechanism import is_covered
 from discreet.privacy.subsample import Subsampling
 from discreet.vocabulary.errors import DiscreetError, FormatError
 from discreet.vocabulary.files import read_text
-from discreet.vocabulary.law import DiscreteLaplace, Exact
+from discreet.vocabulary.law import Exact
 from discreet.vocabulary.measurement import Measurement
 from discreet.vocabulary.wording import show
 
@@ -167,12 +167,10 @@ def _group_samples(measured: Sequence[Measurement]) -> Iterator[list[Measurement
 
 
 def _measure_loss(found: Measurement) -> PureDP | ZCDP:
-    moves = count_moves(Unit(found.unit))
-    if isinstance(found.law, Exact):
+    loss = find_loss(found.law, found.unit)
+    if isinstance(loss, Infinite):
         raise _Problem(f"{_name(found)} has no noise")
-    if isinstance(found.law, DiscreteLaplace):
-        return PureDP(Fraction(sum(moves)) / found.law.scale)
-    return ZCDP(Fraction(sum(move * move for move in moves)) / (2 * found.law.sigma2))
+    return loss
 
 
 def _check_costs(release: Release) -> str:
