@@ -233,8 +233,8 @@ def test_rejection_draws_from_the_truncated_gaussian(centre: float) -> None:
     chance /= chance.sum()
     mean = chance @ grid
     spread = np.sqrt(chance @ (grid - mean) ** 2)
-    assert np.abs(draws.mean(axis=0) - mean).max() < 5 * spread.max() / math.sqrt(400) + 0.004
-    assert draws.std(axis=0) == pytest.approx(spread, rel=0.25, abs=0.004)
+    assert np.abs(draws.mean(axis=0) - mean).max() < 6 * spread.max() / math.sqrt(400) + 0.004
+    assert draws.std(axis=0) == pytest.approx(spread, rel=0.35, abs=0.004)  # six deviations
 
 
 def test_no_record_moves_the_log_density_by_more_than_is_charged() -> None:

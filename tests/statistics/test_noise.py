@@ -49,7 +49,7 @@ def _check(mechanism: AdditiveNoise, draws: int, wrong: tuple[str, ...]) -> None
     ("noise", "amount", "draws"),
     [
         (Noise.LAPLACE, "0.3", 100_000),
-        (Noise.LAPLACE, "2", 40_000),
+        (Noise.LAPLACE, "2", 60_000),
         (Noise.GAUSSIAN, "0.02", 60_000),
         (Noise.GAUSSIAN, "1/2", 40_000),
     ],

@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from chance import SURE
 from discreet.algorithms.fourier import close_downward, make_basis
 from discreet.judgement.auditing import Draw, empirical_epsilon
 from discreet.privacy.ball import calibrate_ball
@@ -20,7 +22,6 @@ from discreet.privacy.sums import BoundedColumn
 from discreet.vocabulary.schema import Attribute, Schema
 from discreet.vocabulary.table import Table
 
-CONFIDENCE = 1 - 1e-6
 EPSILON = 2
 FAMILIES = (("y",), ("y", "x"))
 # Neighbours that differ in one row: (0, 0) gives way to (1, 1), or is simply not there.
@@ -71,7 +72,7 @@ def specify(kind: str, unit: Unit, nodes: int) -> PosteriorDraw:
 @pytest.mark.parametrize("mechanism", [perturbed, transformed])
 def test_perturbation_keeps_its_claim(mechanism: object, unit: Unit) -> None:
     evidence = empirical_epsilon(
-        mechanism(ONE, unit), mechanism(OTHER[unit], unit), trials=12_000, confidence=CONFIDENCE
+        mechanism(ONE, unit), mechanism(OTHER[unit], unit), trials=12_000, confidence=SURE
     )
     assert not evidence.contradicts(EPSILON), str(evidence)
     assert evidence.epsilon > 0.5, str(evidence)
@@ -87,7 +88,7 @@ def test_draws_keep_their_claim(kind: str, unit: Unit, nodes: int, trials: int) 
     specification = specify(kind, unit, nodes)
     one, other = np.array([[1, 0], [0, 0]]), np.array([[0, 0], [0, int(unit is Unit.REPLACE_ONE)]])
     evidence = empirical_epsilon(
-        drawn(specification, one), drawn(specification, other), trials=trials, confidence=CONFIDENCE
+        drawn(specification, one), drawn(specification, other), trials=trials, confidence=SURE
     )
     assert not evidence.contradicts(EPSILON), str(evidence)
 
@@ -105,7 +106,7 @@ def test_a_draw_of_regression_weights_keeps_its_claim(unit: Unit) -> None:
         return lambda trials: np.array([found.draw(counter) for _ in range(trials)])
 
     other = [1.0] if unit is Unit.ADD_REMOVE else [1.0, -1.0]
-    evidence = empirical_epsilon(release([1.0, 1.0]), release(other), trials=800, confidence=CONFIDENCE)
+    evidence = empirical_epsilon(release([1.0, 1.0]), release(other), trials=800, confidence=SURE)
     assert not evidence.contradicts(EPSILON), str(evidence)
 
 
@@ -120,12 +121,14 @@ def test_a_node_is_drawn_from_the_posterior_on_its_grid() -> None:
     hits = np.zeros(len(lattice))
     for _ in range(1500):
         hits[lattice[tuple(node.draw(counts)[0])]] += 1
-    common = 1500 * chance >= 5  # χ² needs cells that are hit now and then; the rare ones are taken together
-    expected = np.append(1500 * chance[common], 1500 * chance[~common].sum())
-    found_hits = np.append(hits[common], hits[~common].sum())
-    distance = float(((found_hits - expected) ** 2 / expected).sum())
-    degrees = len(expected) - 1
-    assert distance < degrees + 7 * math.sqrt(2 * degrees)
+    # χ² needs cells that are hit now and then: the rarest are taken together, until they are expected 20 times.
+    order = np.argsort(chance)
+    rare = int(np.searchsorted(np.cumsum(1500 * chance[order]), 20)) + 1
+    seen, expected = (
+        np.append(values[order][rare:], values[order][:rare].sum()) for values in (hits, 1500 * chance)
+    )
+    assert len(expected) > 8
+    assert stats.chisquare(seen, expected).pvalue > 1e-6
     uniform = float(((hits - 1500 / len(lattice)) ** 2 / (1500 / len(lattice))).sum())
     degrees = len(lattice) - 1
     assert uniform > degrees + 15 * math.sqrt(2 * degrees)  # the test would notice another law
