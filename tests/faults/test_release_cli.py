@@ -229,10 +229,10 @@ def test_cells_that_start_a_formula_leave_harmless(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "seconds"), [(["--help"], 1.0), (["query", "alarm.bif", "P(HYPOVOLEMIA | BP=LOW)"], 1.5)]
+    ("arguments", "seconds"), [(["--help"], 1.5), (["query", "alarm.bif", "P(HYPOVOLEMIA | BP=LOW)"], 2.5)]
 )
 def test_commands_start_quickly(arguments: list[str], seconds: float, tmp_path: Path) -> None:
-    """Processor time, the best of three: a busy machine stretches the clock, not the work."""
+    """Processor time, the best of three, five times what it is as a rule: busy cores are slow, too."""
     dc.examples.alarm().write_bif(tmp_path / "alarm.bif")
     code = (
         "import sys, time; from discreet.doors.cli import main; code = main(sys.argv[1:]); "

@@ -159,6 +159,6 @@ def test_the_number_of_rows_is_never_exact_under_add_remove() -> None:
     schema = Schema.of({name: ["0", "1"] for name in "abc"})
     found = {
         greedy(Airlock.open(columns, schema, budget=PureDP(1)), spend=1, theta="1/1000", rng=0).rows
-        for _ in range(12)
+        for _ in range(40)
     }
-    assert len(found) > 3
+    assert len(found) > 3  # a noisy number below 1 is read as 1: that is more than a third of them
