@@ -24,8 +24,8 @@ lint: $(VENV)/.ready-dev  ## style, types and layers only
 	@$(BIN)/python -m mypy
 	@$(BIN)/lint-imports
 
-test-slow: $(VENV)/.ready-dev  ## the tests that take minutes
-	@$(BIN)/python -m pytest -m slow -n $(JOBS) --durations=10
+test-slow: $(VENV)/.ready-dev  ## the tests that take minutes, and properties on examples that are new every time
+	@$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile=explore -n $(JOBS) --durations=10
 
 bench: $(VENV)/.ready-dev  ## every benchmark at its quick size; writes to ./results
 	@set -e; for script in benchmarks/[!_]*.py; do echo "== $$script"; $(BIN)/python "$$script" --quick; done

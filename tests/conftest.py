@@ -1,4 +1,4 @@
-"""What several test files share: a real PostgreSQL server for the session, an empty schema for each test."""
+"""What several test files share: the examples of Hypothesis, and a real PostgreSQL server with empty schemas."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import settings
+
+# Whether a change passes must not hang on which examples are drawn that day, so by default they are the same every
+# time. New ones are looked for where a failure holds nobody up: `make test-slow` asks for the profile "explore".
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("explore", derandomize=False, print_blob=True)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session")
