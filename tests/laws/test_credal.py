@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.algorithms.augmentation import draw_counts
 from discreet.algorithms.bounds import list_vertices, tighten
 from discreet.algorithms.bounds.tails import bound_by_chernoff, bound_sum
-from discreet.algorithms.deconvolution import PRIORS, draw_counts
 from discreet.models import examples
 from discreet.models.credal import (
     CredalNetwork,
@@ -27,6 +27,7 @@ from discreet.models.network import Network
 from discreet.models.provenance import Provenance
 from discreet.vocabulary.law import DiscreteGaussian, DiscreteLaplace, Exact
 from discreet.vocabulary.measurement import Measurement
+from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -248,14 +249,40 @@ def test_a_private_network_says_why_an_answer_has_no_intervals(monkeypatch: pyte
 
 def test_draws_follow_the_noise_and_are_not_negative() -> None:
     """Far from 0 draws scatter around the noisy count like the noise; exact counts stay; nothing is below 0."""
+    schema = Schema.of({"a": ["x", "y", "z"]})
+    network = Network.build(schema, {"a": []}, {"a": [0.625, 0.375, 0.0]})
     law = DiscreteLaplace(Fraction(10))
-    noisy = np.array([5000, -30, 0], dtype=np.int64)
-    for prior in PRIORS:
-        drawn = draw_counts(noisy, law, prior, 4000, np.random.default_rng(1))
-        assert drawn.min() >= 0
-        assert abs(drawn[:, 0].mean() - 5000) < 2
-        assert drawn[:, 0].std() == pytest.approx(np.sqrt(law.variance), rel=0.1)
-    assert (draw_counts(noisy[:1], Exact(), PRIORS[0], 3, np.random.default_rng(1)) == 5000).all()
+    noisy = Table(("a",), np.array([50_000, 30_000, -30], dtype=np.int64))
+    measured = Measurement(noisy, law, "add-remove", "{}")
+    drawn = draw_counts(network.dag, network.cpts, [measured], [0], 2000, np.random.default_rng(1))[0]
+    assert drawn.shape == (2000, 3)
+    assert drawn.min() >= 0
+    assert np.abs(drawn.mean(axis=0)[:2] - noisy.values[:2]).max() < 2
+    assert drawn[:, :2].std(axis=0) == pytest.approx(np.full(2, np.sqrt(law.variance)), rel=0.15)
+    assert drawn[:, 2].max() < 50
+    exact = Measurement(noisy.select({}), Exact(), "add-remove", "{}")
+    again = draw_counts(network.dag, network.cpts, [exact], [0], 3, np.random.default_rng(1))[0]
+    assert (again[:, :2] == noisy.values[:2]).all()
+
+
+def test_many_empty_cells_do_not_add_up() -> None:
+    """A level that occurs in one of 64 rows is not drowned by what noise suggests for the other 63."""
+    names = [f"n{i}" for i in range(7)]
+    cpts = {name: np.tile([1.0, 0.0], (*(2,) * i, 1)) for i, name in enumerate(names)}
+    network = Network.build(
+        {name: ["x", "y"] for name in names}, {n: names[:i] for i, n in enumerate(names)}, cpts
+    )
+    counts = np.zeros((2,) * 7, dtype=np.int64)
+    counts[(0,) * 7] = 5000
+    rng = np.random.default_rng(2)
+    stop = -np.expm1(-1.0 / 20)
+    noisy = counts + rng.geometric(stop, counts.shape) - rng.geometric(stop, counts.shape)
+    measured = Measurement(Table(tuple(names), noisy), DiscreteLaplace(Fraction(20)), "add-remove", "{}")
+    provenance = Provenance("test", "add-remove", "{}", (measured,))
+    private = Network(network.schema, network.dag, network.cpts, provenance=provenance)
+    low, high = calibrated(private, rng=1).query("n0").interval("x")
+    assert low > 0.97
+    assert high == pytest.approx(1.0, abs=1e-6)
 
 
 def test_calibrated_intervals_are_narrower_and_mostly_right() -> None:
@@ -264,7 +291,7 @@ def test_calibrated_intervals_are_narrower_and_mostly_right() -> None:
     counts = count_families(asia, 20_000, 6)
     truth = without_noise(asia, counts)
     hits, narrower = [], []
-    for seed in range(40):
+    for seed in range(20):
         private = release(asia, counts, 16, seed)
         answer, sure = calibrated(private, rng=seed).query("dysp"), private.query("dysp")
         assert answer.lower is not None
@@ -275,5 +302,5 @@ def test_calibrated_intervals_are_narrower_and_mostly_right() -> None:
         narrower.append(high - low < wide[1] - wide[0])
     assert np.mean(hits) >= 0.8
     assert all(narrower)
-    again = calibrated(private, rng=39).query("dysp")
+    again = calibrated(private, rng=19).query("dysp")
     assert np.array_equal(again.lower, answer.lower)
