@@ -7,6 +7,7 @@ writes `draw` synthetic rows of codes to the npz file `answer`, and prints secon
 from __future__ import annotations
 
 import json
+import math
 import resource
 import sys
 import tempfile
@@ -42,14 +43,15 @@ def fit_ours(codes: Codes, task: dict[str, Any], begin: Begin) -> Draw:
 
 
 def fit_opendp(codes: Codes, task: dict[str, Any], begin: Begin) -> Draw:
-    """OpenDP's MST or AIM with all keys public, in the ρ that (ε, δ) affords."""
+    """OpenDP's MST or AIM with all keys public, in the ρ that (ε, δ) affords, to two digits."""
     import opendp.prelude as dp
     import polars as pl
 
     dp.enable_features("contrib")
     algorithm = dp.mbi.AIM() if task["method"].endswith("aim") else dp.mbi.MST()
     begin()
-    rho = float(task["rho"])
+    # Rounded down: with some amounts its own parts add up to a rounding error too much, and it refuses them.
+    rho = math.floor(float(task["rho"]) * 100) / 100
     context = dp.Context.compositor(
         data=pl.DataFrame({name: column.astype(np.int64) for name, column in codes.items()}).lazy(),
         privacy_unit=dp.unit_of(contributions=1),

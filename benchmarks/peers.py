@@ -116,7 +116,7 @@ def run(method: str, data: Data, epsilon: str, limit: float, *, install: bool) -
             process.communicate()
             return Outcome(method, f"not finished after {limit:.0f} s")
         if process.returncode != 0:
-            lines = [line.strip() for line in err.splitlines() if line.strip()]
+            lines = [line.strip() for line in err.splitlines() if len(line.strip()) > 5]
             return Outcome(method, f"failed: {lines[-1][:200] if lines else process.returncode}")
         told = json.loads(out.splitlines()[-1])
         with np.load(place / "answer.npz") as file:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.doors.options import AsJson
-from discreet.vocabulary.errors import BudgetError, FormatError
+from discreet.vocabulary.errors import BudgetError, FormatError, MechanismError
 
 if TYPE_CHECKING:
     from discreet.learning.publication import Publication
@@ -49,7 +49,18 @@ UnitName = Annotated[
 ]
 LearnerName = Annotated[
     str | None,
-    typer.Option(help="planned, independent or dependent; without a graph privbayes. [default: the best]"),
+    typer.Option(
+        help="With a graph planned, independent or dependent; without one adaptive or privbayes. "
+        "[default: planned or adaptive]"
+    ),
+]
+EncodingName = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        help="What privbayes searches: vanilla, binary (bits of codes) or hierarchical (groups of the schema's "
+        "taxonomies as parents). [default: vanilla]",
+    ),
 ]
 
 
@@ -70,6 +81,7 @@ def release(
     rho: Rho = None,
     unit: UnitName = None,
     learner: LearnerName = None,
+    encoding: EncodingName = None,
     request: Annotated[
         str | None,
         typer.Option(
@@ -98,6 +110,7 @@ def release(
     whole = None if budget is None else read_budget(budget)
     paths = plan_files(out)
     declared, dag = read_question(schema, graph)
+    options = read_options(learner, encoding, declared)
     with show_progress("counting, drawing noise, estimating"):
         made = publish(
             data,
@@ -107,6 +120,7 @@ def release(
             ledger=ledger,
             account=account,
             learner=learner,
+            options=options,
             request=request,
             budget=whole,
             unit=unit,
@@ -132,6 +146,7 @@ def plan(
     rho: Rho = None,
     unit: UnitName = None,
     learner: LearnerName = None,
+    encoding: EncodingName = None,
     rows: Annotated[
         int, typer.Option(help="Your guess of the number of rows; DATA itself is not looked at.", min=1)
     ] = 10_000,
@@ -142,7 +157,10 @@ def plan(
 
     spend = read_spend(epsilon, delta, rho)
     declared, dag = read_question(schema, graph)
-    found = rehearse(declared, dag, spend=spend, unit=unit or "add-remove", learner=learner, rows=rows)
+    options = read_options(learner, encoding, declared)
+    found = rehearse(
+        declared, dag, spend=spend, unit=unit or "add-remove", learner=learner, rows=rows, options=options
+    )
     typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if as_json else found.explain())
 
 
@@ -155,6 +173,19 @@ def read_spend(epsilon: str | None, delta: str | None, rho: str | None) -> Finit
     if epsilon is not None and rho is None:
         return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
     raise BudgetError("say what the release may cost: --epsilon, or --epsilon with --delta, or --rho alone")
+
+
+def read_options(learner: str | None, encoding: str | None, schema: Schema) -> dict[str, Any]:
+    """The options of the learner; an encoding that cannot be made is refused before a ledger is opened."""
+    from discreet.vocabulary.encoding import Encoding
+
+    if encoding is None:
+        return {}
+    if learner != "privbayes":
+        raise MechanismError(
+            f"--encoding is for --learner privbayes, not for {learner or 'the default learner'}"
+        )
+    return {"encoding": Encoding.of(encoding, schema).kind}
 
 
 def read_question(schema: Path, graph: Path | None) -> tuple[Schema, DAG | None]:
