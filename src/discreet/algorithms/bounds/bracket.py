@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -81,7 +82,7 @@ def bound(
     """Bound E[f(targets) | evidence] over the strong extension, for each f along the first axis of `functions`.
 
     Networks in which the evidence is impossible do not count (regular extension). `seconds` limits the exact
-    method, for each function; what it has reached by then is still a valid bracket.
+    method, for each function on average; what it has reached by then is still a valid bracket.
     """
     require_possible(dag, lower, upper, evidence)
     problem = pose(dag, lower, upper, targets, functions, evidence)
@@ -105,11 +106,17 @@ def bound(
         from discreet.algorithms.bounds.exact import search
 
         values, reached = found.values.copy(), inner.values.copy()
-        for k, function in enumerate(doubled):
-            values[k], reached[k] = search(
-                inductions[best[k]], elimination, function, values[k], reached[k],
-                seconds=seconds / 2, precision=precision,
-            )  # fmt: skip
+        deadline = time.monotonic() + seconds * len(problem.functions)
+        for again in (False, True):  # the time that easy ends leave over is for the hard ones
+            for k, function in enumerate(doubled):
+                share = (deadline - time.monotonic()) / (1 if again else len(doubled) - k)
+                span = float(function.max() - function.min())
+                if share > 0 and reached[k] - values[k] > precision * span:
+                    least, most = search(
+                        inductions[best[k]], elimination, function, values[k], reached[k],
+                        seconds=share, precision=precision,
+                    )  # fmt: skip
+                    values[k], reached[k] = max(values[k], least), min(reached[k], most)
         return _fold(replace(found, values=np.maximum(found.values, values)), reached)
     return _fold(found, inner.values)
 
