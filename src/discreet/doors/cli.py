@@ -45,7 +45,9 @@ app.command(
 app.command(epilog="Example: discreet verify published/release.json --ledger clinic.ledger")(cli_check.verify)
 app.command(epilog="Example: discreet compare published/release.json truth.bif")(cli_check.compare)
 app.command(epilog="Example: discreet report published/release.json --out report.html")(cli_report.report)
-app.command(epilog='Example: discreet query asia.json "P(lung | smoke=yes)" "MPE(dysp=yes)"')(cli_ask.query)
+app.command(
+    epilog='Example: discreet query release.json "P(lung | smoke=yes)" "MPE(dysp=yes)" --interval calibrated'
+)(cli_ask.query)
 app.command(
     epilog="Example: discreet synthesize asia.json --rows 10000 --seed 7 --given smoke=yes --out rows.csv"
 )(cli_ask.synthesize)

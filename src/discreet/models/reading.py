@@ -7,6 +7,9 @@ import os
 import re
 
 from discreet.models.bif import parse_bif
+from discreet.models.credal.document import FORMAT as CREDAL
+from discreet.models.credal.document import parse_credal
+from discreet.models.credal.network import CredalNetwork
 from discreet.models.edges import parse_edges
 from discreet.models.network import Network
 from discreet.models.network_json import MAX_BYTES, parse_network
@@ -19,6 +22,14 @@ from discreet.vocabulary.schema import Schema
 
 HEAD = 4096
 """Both documents of discreet name their format in their first line."""
+
+
+def read_any(path: str | os.PathLike[str]) -> Network | CredalNetwork:
+    """Whatever can be asked: a network as `read_model` reads it, or a credal network."""
+    text, name = read_text(path, MAX_BYTES), os.fspath(path)
+    if text.lstrip().startswith("{") and f'"{CREDAL}"' in text[:HEAD]:
+        return parse_credal(text, name)
+    return parse_model(text, name)
 
 
 def read_model(path: str | os.PathLike[str]) -> Network:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from discreet.models.evidence import Given, encode_evidence, require_attribute
 from discreet.vocabulary.errors import QueryError
 from discreet.vocabulary.schema import Schema
+from discreet.vocabulary.table import require_cells
 from discreet.vocabulary.wording import show
 
 
@@ -24,6 +25,20 @@ def encode_sets(schema: Schema, given: Given | None) -> dict[str, list[int]]:
             raise QueryError(f"evidence {show(name)} allows no level; name one or several")
         found[name] = sorted({encode_evidence(schema, {name: one})[name] for one in levels})
     return found
+
+
+def pose_event(schema: Schema, event: Given) -> tuple[tuple[str, ...], npt.NDArray[np.float64]]:
+    """The attributes that an event is about, and the function of their levels that is 1 where it happens."""
+    happens = encode_sets(schema, event)
+    if not happens:
+        raise QueryError("the event is empty; name a level of at least one attribute")
+    shape = [schema[name].size for name in happens]
+    require_cells(f"the event over {', '.join(happens)}", shape)
+    function = np.ones([1] * len(shape))
+    for axis, (codes, size) in enumerate(zip(happens.values(), shape, strict=True)):
+        inside = np.isin(np.arange(size), codes).astype(np.float64)
+        function = function * inside.reshape([-1 if k == axis else 1 for k in range(len(shape))])
+    return tuple(happens), function
 
 
 def weigh_sets(schema: Schema, given: Given | None) -> dict[str, npt.NDArray[np.float64]]:

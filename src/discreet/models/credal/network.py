@@ -14,7 +14,7 @@ from discreet.algorithms.bounds import Bracket, Method, bound, find_candidates, 
 from discreet.algorithms.bounds.inner import centre_of
 from discreet.models.answer import Answer
 from discreet.models.credal.ends import arrange_ends, check_ends
-from discreet.models.credal.evidence import describe_sets, encode_sets, weigh_sets
+from discreet.models.credal.evidence import describe_sets, encode_sets, pose_event, weigh_sets
 from discreet.models.credal.interval import Decision, Interval
 from discreet.models.evidence import Given, encode_evidence, require_attribute, require_targets
 from discreet.models.network import Network
@@ -201,19 +201,17 @@ class CredalNetwork:
         )
 
     def probability(
-        self, event: Given, given: Given | None = None, *, method: Method = "both", seconds: float = 10.0
+        self,
+        event: Given,
+        given: Given | None = None,
+        *,
+        method: Method = "both",
+        seconds: float = 10.0,
+        max_work: int | None = None,
     ) -> Interval:
         """Bounds on P(event | given); the event names a level, or several, of each of some attributes."""
-        happens = encode_sets(self.schema, event)
-        if not happens:
-            raise QueryError("the event is empty; name a level of at least one attribute")
-        shape = [self.schema[name].size for name in happens]
-        require_cells(f"the event over {', '.join(happens)}", shape)
-        function = np.ones([1] * len(shape))
-        for axis, (codes, size) in enumerate(zip(happens.values(), shape, strict=True)):
-            inside = np.isin(np.arange(size), codes).astype(np.float64)
-            function = function * inside.reshape([-1 if k == axis else 1 for k in range(len(shape))])
-        return Interval.of(self._bound(tuple(happens), function[None], given, method, seconds))
+        happens, function = pose_event(self.schema, event)
+        return Interval.of(self._bound(happens, function[None], given, method, seconds, max_work))
 
     def expectation(
         self,

@@ -38,6 +38,11 @@ class Calibrated:
     """For each node its tables, one for each draw along the first axis."""
     coverage: float
 
+    @property
+    def meaning(self) -> str:
+        """What the intervals promise, in a sentence."""
+        return f"About {self.coverage:.0%} of such intervals contain the answer that noise has hidden."
+
     def query(self, target: str | Sequence[str], given: Given | None = None) -> Answer:
         """P(target | given) of the learned network, with the draws' central interval."""
         schema = self.network.schema
@@ -52,7 +57,7 @@ class Calibrated:
             describe_sets(given),
             low.reshape(shape),
             high.reshape(shape),
-            f"About {self.coverage:.0%} of such intervals contain the answer that noise has hidden.",
+            self.meaning,
         )
 
     def bound(

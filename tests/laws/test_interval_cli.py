@@ -1,0 +1,117 @@
+"""`discreet query` with intervals: of a private release, of a credal network, and none where there are none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import discreet as dc
+from discreet.doors.cli import main
+from discreet.models.credal import contaminate
+
+QUESTION = "P(lung | smoke=yes)"
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A release of 20 000 rows of Asia."""
+    asia = dc.examples.asia()
+    rows = asia.sample(20_000, rng=1).arrow()
+    with dc.Airlock.open(rows, asia.schema, budget=dc.PureDP("1"), unit="add-remove") as airlock:
+        network = dc.learn.planned(airlock, asia.dag, spend="1")
+    path = tmp_path_factory.mktemp("release") / "release.json"
+    dc.write_release(network, path)
+    return str(path)
+
+
+@pytest.fixture
+def credal(tmp_path: Path) -> str:
+    """Asia, each row with a tenth of anything mixed in."""
+    path = tmp_path / "credal.json"
+    contaminate(dc.examples.asia(), 0.1).write(path)
+    return str(path)
+
+
+def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, object]]:
+    """The JSON answers of one command."""
+    assert main(["query", *arguments, "--json"]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def read_ends(answer: dict[str, object]) -> tuple[float, float]:
+    """The interval of the first level, or of the event."""
+    cells = answer.get("distribution")
+    cell = cells[0] if isinstance(cells, list) else answer
+    assert 0 <= cell["lower"] <= cell["upper"] <= 1
+    return cell["lower"], cell["upper"]
+
+
+def test_a_release_is_asked_with_any_kind_of_interval(
+    release: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Guaranteed ones unasked; calibrated ones are narrower; both for distributions and for events."""
+    event = "P(lung=yes | smoke=yes)"
+    plain = ask(capsys, release, QUESTION, event)
+    sure = ask(capsys, release, QUESTION, event, "--interval", "guaranteed")
+    likely = ask(capsys, release, QUESTION, event, "--interval", "calibrated")
+    for k in range(2):
+        assert read_ends(plain[k]) == pytest.approx(read_ends(sure[k]), abs=2e-3)
+        (low, high), (least, most) = read_ends(sure[k]), read_ends(likely[k])
+        assert most - least < high - low
+        assert "at least 0.95" in str(plain[k]["meaning"])
+        assert "About 95%" in str(likely[k]["meaning"])
+    assert read_ends(plain[0]) == pytest.approx(read_ends(plain[1]), abs=1e-6)
+    none = ask(capsys, release, QUESTION, event, "--interval", "none")
+    assert all("lower" not in json.dumps(answer) and "meaning" not in answer for answer in none)
+
+
+def test_intervals_are_printed_beside_the_numbers(release: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line for each level, and what the brackets mean."""
+    assert main(["query", release, QUESTION, "P(lung=yes)"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == QUESTION
+    assert lines[1].count("[") == lines[2].count("[") == 1
+    assert lines[3].startswith("  With probability at least 0.95")
+    assert lines[4].startswith("P(lung=yes) = 0.")
+    assert lines[4].endswith("]")
+
+
+def test_a_credal_network_answers_with_its_own(credal: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bounds on distributions and events, and which levels may be the most probable."""
+    found, event, decision = ask(
+        capsys, credal, QUESTION, "P(lung=yes | smoke=yes)", "MAP(bronc | smoke=yes)"
+    )
+    low, high = read_ends(found)
+    assert high - low == pytest.approx(0.1, abs=1e-6)
+    assert read_ends(event) == pytest.approx((low, high), abs=1e-6)
+    assert decision["certainly one of"] == ["yes"]
+    assert main(["query", credal, "MAP(bronc | smoke=yes)"]) == 0
+    assert capsys.readouterr().out == "the most probable bronc given smoke=yes is certainly yes\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["ASIA", QUESTION, "--interval", "calibrated"], "does not say what was measured"),
+        (["ASIA", QUESTION, "--interval", "guaranteed"], "does not say what was measured"),
+        (["ASIA", QUESTION, "--interval", "wide"], "'wide' is not one of"),
+        (["CREDAL", QUESTION, "--interval", "calibrated"], "has intervals of its own"),
+        (["CREDAL", "MPE(smoke=yes)"], "a credal network answers"),
+        (["CREDAL", "P(lung | smoke=perhaps)"], "no such level"),
+        (["CREDAL", "P(nose)"], "unknown attribute"),
+    ],
+)
+def test_what_has_no_intervals_says_so(
+    arguments: list[str], said: str, credal: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line, exit code 2."""
+    plain = tmp_path / "asia.json"
+    dc.examples.asia().write(plain)
+    places = {"ASIA": str(plain), "CREDAL": credal}
+    assert main(["query", *(places.get(word, word) for word in arguments)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+    assert printed.err.count("\n") == 1
