@@ -27,13 +27,18 @@ MOST_WORK = 2**20
 """The most cells that may be worked through for intervals that nobody asked for: some tenths of a second."""
 
 
+ELSEWHERE = "credal.from_noise (--interval guaranteed) has them."
+SLOW = f"No intervals: here they take longer; {ELSEWHERE}"
+UNSURE = "No intervals: without the noise, the evidence may never occur."
+
+
 def surround(network: Network) -> CredalNetwork | str:
     """The credal network around a privately learned one, or a word on why there is none."""
     if network.provenance is None:
         return ""
     measured = sum(found.cells for found in network.provenance.measurements)
     if measured > MOST_CELLS:
-        return f"No intervals: {measured:,} cells were measured; credal.from_noise(network) takes its time over them."
+        return f"No intervals: {measured:,} cells were measured; {ELSEWHERE}"
     try:
         return from_noise(network, COVERAGE)
     except NetworkError as error:  # a learner that measured something else than its families
@@ -47,14 +52,12 @@ def attach_intervals(credal: CredalNetwork | str, answer: Answer, given: Given |
     if len(answer) > MOST_LEVELS:
         return replace(
             answer,
-            meaning=f"No intervals for more than {MOST_LEVELS} levels; credal.from_noise(network) has them.",
+            meaning=f"No intervals for more than {MOST_LEVELS} levels; {ELSEWHERE}",
         )
     try:
         found = credal.bound(answer.table.axes, given, method="outer", max_work=MOST_WORK)
     except TooLarge:
-        return replace(
-            answer, meaning="No intervals: here they take longer; credal.from_noise(network) has them."
-        )
+        return replace(answer, meaning=SLOW)
     except ImpossibleEvidence:  # within the intervals, though not at the estimate
-        return replace(answer, meaning="No intervals: without the noise, the evidence may never occur.")
+        return replace(answer, meaning=UNSURE)
     return replace(answer, lower=found.lower, upper=found.upper, meaning=credal.meaning)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from discreet.models.answer import Answer, Explanation
-from discreet.models.credal.attachment import COVERAGE, MOST_WORK, surround
+from discreet.models.credal.attachment import COVERAGE, MOST_WORK, SLOW, UNSURE, surround
 from discreet.models.credal.evidence import pose_event
 from discreet.models.credal.interval import Decision
 from discreet.models.credal.network import CredalNetwork
@@ -92,9 +92,9 @@ class Respondent:
         except TooLarge:
             if self.kind:
                 raise
-            return Event(point, None, "No intervals: here they take longer; ask for guaranteed ones.")
+            return Event(point, None, SLOW)
         except ImpossibleEvidence:
-            return Event(point, None, "No intervals: without the noise, the evidence may never occur.")
+            return Event(point, None, UNSURE)
         return Event(point, (found.lower, found.upper), self._bounds.meaning)
 
 
