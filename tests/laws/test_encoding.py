@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,32 @@ def test_bits_lead_back_to_the_level_and_stray_ones_to_a_near_level() -> None:
             ]
             best = [level for level, length in enumerate(shared) if length == max(shared)]
             assert row == pytest.approx([1 / len(best) if level in best else 0 for level in range(len(row))])
+
+
+def test_rows_whose_bits_spell_no_level_are_drawn_again() -> None:
+    """Bits that are fair coins spell 5, 6 and 7 of five levels in 3/8 of rows; drawn again, all five are as likely.
+
+    Without drawing again the last level, which is what stray bits are nearest to, would have half of the rows.
+    """
+    schema = Schema.of({"five": range(5)})
+    with Airlock.open({"five": ["0", "4"]}, schema, budget=PureDP(1)) as airlock:
+        learned = privbayes(airlock, spend=1, encoding="binary", k=0)
+    bits = Encoding.of("binary", schema).parts("five")
+    cpts = tuple(
+        learned.cpt(name) if name == "five" else Table((name,), np.array([0.5, 0.5]))
+        for name in learned.nodes
+    )
+    network = replace(learned, cpts=cpts)
+    assert learned.provenance.details["bits"] == {"five": list(bits)}
+    assert network.query("five").table.values == pytest.approx([0.125] * 4 + [0.5])
+    rows = network.sample(100_000, rng=3)
+    counts = np.bincount(rows.codes()["five"], minlength=5)
+    # Of 3/8 of rows, 8 tries leave (3/8)^9 to the last level; 6 standard deviations are below 1e-8 for each level.
+    left = 0.375**9
+    expected = 100_000 * (np.full(5, (1 - left) / 5) + left * np.eye(5)[4])
+    assert np.abs(counts - expected).max() < 6 * math.sqrt(100_000 * 0.16)
+    pieces = [piece["five"] for piece in rows.chunks(777)]
+    assert (np.concatenate(pieces) == rows.codes()["five"]).all()
 
 
 def test_a_coarser_table_follows_from_a_finer_one() -> None:

@@ -37,6 +37,9 @@ MAX_LEVELS = 2**16
 _ROWS_KEY = 0x726F7773
 """Sets our streams apart from those that a caller may spawn from the same seed."""
 
+_RESTART_KEY = 0x61676169
+"""Sets the streams of a restart apart from the first ones."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
@@ -68,6 +71,11 @@ class Sampler:
     def count_cells(self, rows: int) -> int:
         """The number of cells in so many rows."""
         return rows * len(self.steps)
+
+    def restart(self, number: int) -> Sampler:
+        """Another table of rows by the same law, one for each number, independent of this one."""
+        key = (*self.root.spawn_key, _RESTART_KEY, number)
+        return Sampler(self.steps, np.random.SeedSequence(self.root.entropy, spawn_key=key))
 
     def draw(
         self, start: int, stop: int, *, threads: int | None = None, compiled: bool | None = None

@@ -77,7 +77,8 @@ def privbayes(
 
     With an `encoding`, the network has nodes beside the declared attributes: the bits of their codes, or the groups of
     their taxonomies that some attribute depends on. `network.declared` is the schema without them, and synthetic rows
-    do not show them. Bits that spell no level count as one of the levels that share the most leading bits.
+    do not show them. A synthetic row whose bits spell no level is drawn again, a bounded number of times; after that,
+    and in every query, such bits count as one of the levels that share the most leading bits.
     """
     whole = airlock.read_spend(spend)
     share = read_fraction(beta, "β", BudgetError)
@@ -148,6 +149,9 @@ def make_network(
             errors[name] = min(2.0, sum(errors[bit] for bit in encoding.spell(name) if bit != name))
     if encoding.kind != "vanilla":
         details = {**details, "auxiliary": list(schema.names[len(encoding.schema) :])}
+    if encoding.kind == "binary":
+        cut = [name for name in encoding.schema.names if encoding.parts(name)]
+        details["bits"] = {name: list(encoding.parts(name)) for name in cut}
     return Network(
         schema,
         dag,

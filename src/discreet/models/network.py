@@ -22,6 +22,7 @@ from discreet.models.evidence import (
     encode_likelihood,
     require_targets,
 )
+from discreet.models.hidden import find_declared, find_spelling
 from discreet.models.provenance import Provenance
 from discreet.models.rows import Rows
 from discreet.vocabulary.errors import ImpossibleEvidence, NetworkError
@@ -96,10 +97,7 @@ class Network:
     @property
     def declared(self) -> Schema:
         """The schema without what an encoding has added to it for the search, which no synthetic row shows."""
-        added = None if self.provenance is None else self.provenance.details.get("auxiliary")
-        hidden = set(map(str, added)) if isinstance(added, list | tuple) else set()
-        shown = [name for name in self.schema.names if name not in hidden]
-        return self.schema.select(shown) if hidden and shown else self.schema
+        return find_declared(self)
 
     def cpt(self, name: str) -> Table:
         """The conditional probability table of a node."""
@@ -224,7 +222,7 @@ class Network:
                 self._refuse(given, likelihood)
         shown = self.declared
         hidden = frozenset(self.schema.names) - frozenset(shown.names)
-        return Rows.draw(shown, factors, n, rng=rng, hidden=hidden)
+        return Rows.draw(shown, factors, n, rng=rng, hidden=hidden, spelling=find_spelling(self))
 
     def write_bif(self, path: str | os.PathLike[str]) -> None:
         """Write the network for other Bayesian-network tools, all or nothing."""

@@ -27,6 +27,9 @@ from discreet.vocabulary.table import Array, Table
 CHUNK = 2**17
 """Rows drawn and written at a time; 5 MB of codes for 40 attributes."""
 
+RETRIES = 8
+"""How often a row is drawn again whose bits spell no level [004 does not say what to do with it]."""
+
 _NUMBERS_KEY = 0x6E756D73
 """Sets the streams of numbers within bins apart from those of the codes."""
 
@@ -35,13 +38,16 @@ _NUMBERS_KEY = 0x6E756D73
 class Rows:
     """n synthetic rows that exist only while they are looked at; every look shows the same ones.
 
-    What is `hidden`, such as the bits of a code, is drawn on the way to the rest and not shown.
+    What is `hidden`, such as the bits of a code, is drawn on the way to the rest and not shown. `spelling` says which
+    values of them spell a level; a row in which some do not is drawn again, up to `RETRIES` times, and then taken as it
+    is: its level is the one that the network draws for such bits.
     """
 
     schema: Schema
     sampler: Sampler
     n: int
     hidden: frozenset[str] = frozenset()
+    spelling: tuple[Table, ...] = ()
 
     def __post_init__(self) -> None:
         require_rows(self.n)
@@ -64,9 +70,10 @@ class Rows:
         *,
         rng: Seed,
         hidden: frozenset[str] = frozenset(),
+        spelling: tuple[Table, ...] = (),
     ) -> Rows:
         """n rows from conditional tables in sampling order; nothing is drawn yet."""
-        return cls(schema, prepare(factors, rng), require_rows(n), hidden)
+        return cls(schema, prepare(factors, rng), require_rows(n), hidden, spelling)
 
     def __len__(self) -> int:
         return self.n
@@ -118,8 +125,23 @@ class Rows:
 
     def _slice(self, start: int, stop: int) -> dict[str, Array]:
         # The whole job decides, not the slice: ten million rows in small slices are worth a compiler too.
-        found = self.sampler.draw(start, stop, compiled=self.sampler.count_cells(self.n) >= COMPILED_FROM)
+        compiled = self.sampler.count_cells(self.n) >= COMPILED_FROM
+        found = self.sampler.draw(start, stop, compiled=compiled)
+        for retry in range(RETRIES):
+            stray = np.flatnonzero(self._find_stray(found, stop - start))
+            if not stray.size:
+                break
+            # Row r of another endless table, so that slices still do not matter.
+            other = self.sampler.restart(retry).draw(start, stop, compiled=compiled)
+            for name, column in found.items():
+                column[stray] = other[name][stray]
         return {name: found[name] for name in self.schema.names}
+
+    def _find_stray(self, codes: dict[str, Array], rows: int) -> Array:
+        stray = np.zeros(rows, dtype=bool)
+        for table in self.spelling:
+            stray |= ~table.values[tuple(codes[name] for name in table.axes)]
+        return stray
 
     def _numeric(self, numbers: bool) -> frozenset[str]:
         """The attributes to be written as numbers; refused at once if some bin has no uniform law."""
