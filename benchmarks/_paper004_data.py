@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from discreet.algorithms.metrics import mean_variation
-from discreet.vocabulary.schema import Schema
+from discreet.vocabulary.schema import Attribute, Group, Schema, Taxonomy
+from discreet.vocabulary.table import Table
 
 MARGINALS = 200
 """Random marginals of three attributes, always the same for one table."""
@@ -30,6 +33,17 @@ class Data:
     def rows(self) -> int:
         """The number of rows."""
         return len(next(iter(self.columns.values())))
+
+    @property
+    def binary(self) -> bool:
+        """Whether every attribute has two levels."""
+        return set(self.schema.sizes.values()) == {2}
+
+    def count(self, members: tuple[str, ...]) -> Table:
+        """The exact counts over some attributes."""
+        shape = [self.schema[name].size for name in members]
+        index = np.ravel_multi_index([self.codes[name].astype(np.intp) for name in members], shape)
+        return Table(members, np.bincount(index, minlength=math.prod(shape)).reshape(shape))
 
     def marginals(self, ways: int, most: int | None = MARGINALS) -> list[tuple[str, ...]]:
         """All attribute sets of this size, or so many of them, drawn with a fixed seed."""
@@ -57,10 +71,29 @@ def read_data(folder: Path, name: str) -> Data | None:
         print(f"{name}: {table} or {domain} is not there; skipped")
         return None
     declared = json.loads(domain.read_text("utf-8"))
-    schema = Schema.of({column: found["levels"] for column, found in declared.items()})
+    schema = Schema(tuple(_declare(column, found) for column, found in declared.items()))
     with table.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
         header = next(reader)
         values = list(zip(*reader, strict=True))
     columns = {column: list(values[header.index(column)]) for column in schema.names}
     return Data(name, schema, columns, schema.encode(columns))
+
+
+def _declare(name: str, found: dict[str, Any]) -> Attribute:
+    """The attribute with its taxonomy: the declared one, or neighbours in pairs where the levels are in order."""
+    levels = [str(level) for level in found["levels"]]
+    taxonomy = None
+    if "taxonomy" in found:
+        taxonomy = Taxonomy(_read_members(found["taxonomy"], "group"))
+    elif found.get("kind", "").startswith(("continuous", "ordinal")) and len(levels) > 2:
+        taxonomy = Taxonomy.halve(levels)
+    return Attribute.of(name, levels, taxonomy=taxonomy)
+
+
+def _read_members(node: dict[str, Any], label: str) -> tuple[str | Group, ...]:
+    groups = [
+        Group(f"{label} {i + 1}", _read_members(below, f"{label} {i + 1}"))
+        for i, below in enumerate(node["groups"])
+    ]
+    return (*node["levels"], *groups)

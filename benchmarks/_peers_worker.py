@@ -51,7 +51,8 @@ def fit_opendp(codes: Codes, task: dict[str, Any], begin: Begin) -> Draw:
     algorithm = dp.mbi.AIM() if task["method"].endswith("aim") else dp.mbi.MST()
     begin()
     # Rounded down: with some amounts its own parts add up to a rounding error too much, and it refuses them.
-    rho = math.floor(float(task["rho"]) * 100) / 100
+    step = 10.0 ** (math.floor(math.log10(float(task["rho"]))) - 1)
+    rho = math.floor(float(task["rho"]) / step) * step
     context = dp.Context.compositor(
         data=pl.DataFrame({name: column.astype(np.int64) for name, column in codes.items()}).lazy(),
         privacy_unit=dp.unit_of(contributions=1),
