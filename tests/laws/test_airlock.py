@@ -258,7 +258,7 @@ def test_a_forked_child_is_refused() -> None:
 def test_the_debit_stands_even_if_counting_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     airlock = open_simulation()
     monkeypatch.setattr(
-        "discreet.privacy.airlock.add_noise", lambda *_: (_ for _ in ()).throw(OSError("power cut"))
+        "discreet.privacy.questions.add_noise", lambda *_: (_ for _ in ()).throw(OSError("power cut"))
     )
     with pytest.raises(OSError, match="power cut"):
         airlock.measure([()], spend="1", request="r")

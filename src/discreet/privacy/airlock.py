@@ -10,23 +10,22 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
-from discreet.privacy.budget import ApproxDP, Budget, Finite, PureDP, Unit, read_budget
+from discreet.privacy.budget import ApproxDP, Budget, Finite, Unit, read_budget
 from discreet.privacy.counts import Counter, open_counter
 from discreet.privacy.draws import PrivateDraw
 from discreet.privacy.ledger import Account, Anchor, Ledger, open_ledger
-from discreet.privacy.linear import ProductStatistics, calibrate_linear
-from discreet.privacy.mechanism import AdditiveNoise, Noise, Selection, calibrate_choice, calibrate_counts
-from discreet.privacy.noise import add_noise, choose
+from discreet.privacy.linear import ProductStatistics
+from discreet.privacy.mechanism import Noise, Selection
+from discreet.privacy.questions import Question, ask_choice, ask_draw, ask_linear, ask_sums, ask_tables
 from discreet.privacy.scores import Score
 from discreet.privacy.scoring import Scorer
 from discreet.privacy.statement import make_statement
 from discreet.privacy.subsample import Subsampling
-from discreet.privacy.sums import BoundedColumn, calibrate_sums
+from discreet.privacy.sums import BoundedColumn
 from discreet.vocabulary.coefficients import Coefficients
 from discreet.vocabulary.encoding import Encoding
 from discreet.vocabulary.errors import AirlockError, BudgetError
@@ -34,7 +33,6 @@ from discreet.vocabulary.exact import Number
 from discreet.vocabulary.law import Exact
 from discreet.vocabulary.measurement import Measurement, SumMeasurement
 from discreet.vocabulary.schema import Schema
-from discreet.vocabulary.table import Table
 
 Spend = Finite | Number
 """An amount in the kind of the account's budget, or the plain number of it: "1/2", 1, Fraction(1, 3)."""
@@ -188,43 +186,8 @@ class Airlock:
         `shares` weighs the tables. With `sampling`, the tables count a secret random sample, and the noise is that of
         the larger budget which sampling affords. A repeated `request` id gets the same bytes and pays nothing.
         """
-        counter, cost = self._open(), self.read_spend(spend)
-        asked = [tuple(members) for members in sets]
-        inner: Finite = cost
-        if sampling is not None:
-            if sampling.unit is not self.unit:
-                raise AirlockError(f"the sampling is for {sampling.unit}, the account protects {self.unit}")
-            if not isinstance(cost, PureDP):
-                raise AirlockError(f"sampling amplifies pure ε only; the account's budget is {self.budget}")
-            inner = sampling.afford(cost)
-        counter.check(asked, sampling)
-        mechanisms = calibrate_counts(asked, inner, unit=self.unit, noise=Noise(noise), shares=shares)
-
-        # What is charged for a table, which under sampling is less than what its noise alone would cost.
-        charged = cost.split(len(asked) if shares is None else shares)
-        rate = Fraction(1) if sampling is None else sampling.rate
-
-        def draw() -> list[Any]:
-            return [
-                Measurement(
-                    Table(table.axes, add_noise(table.values, mechanism)),
-                    mechanism.law,
-                    self.unit.value,
-                    json.dumps(share.to_json()),
-                    rate,
-                ).to_json()
-                for table, mechanism, share in zip(
-                    counter.count(asked, sampling), mechanisms, charged, strict=True
-                )
-            ]
-
-        description = {
-            "verb": "measure",
-            "sets": [list(members) for members in asked],
-            **_describe(mechanisms),
-            "rate": str(rate),
-        }
-        return [Measurement.from_json(document) for document in self._spend(cost, description, draw, request)]
+        question = ask_tables(self._open(), self.unit, sets, self.read_spend(spend), noise, shares, sampling)
+        return [Measurement.from_json(document) for document in self._spend(question, request)]
 
     def measure_sums(
         self,
@@ -236,42 +199,8 @@ class Airlock:
         request: str | None = None,
     ) -> list[SumMeasurement]:
         """The noisy sum of each number column, clipped to its public bounds; together they cost exactly `spend`."""
-        counter, cost = self._open(), self.read_spend(spend)
-        counter.check_sums(columns)
-        mechanisms = calibrate_sums(columns, cost, unit=self.unit, noise=Noise(noise), shares=shares)
-
-        def draw() -> list[Any]:
-            true_sums = counter.sum(columns)
-            return [
-                SumMeasurement(
-                    column.name,
-                    int(add_noise(true_sum, mechanism)[()]),
-                    column.granularity,
-                    column.origin,
-                    mechanism.law,
-                    self.unit.value,
-                    json.dumps(mechanism.cost.to_json()),
-                ).to_json()
-                for column, true_sum, mechanism in zip(columns, true_sums, mechanisms, strict=True)
-            ]
-
-        description = {
-            "verb": "measure sums",
-            "columns": [
-                {
-                    "name": column.name,
-                    "lower": str(column.lower),
-                    "upper": str(column.upper),
-                    "granularity": str(column.granularity),
-                    "origin": str(column.origin),
-                }
-                for column in columns
-            ],
-            **_describe(mechanisms),
-        }
-        return [
-            SumMeasurement.from_json(document) for document in self._spend(cost, description, draw, request)
-        ]
+        question = ask_sums(self._open(), self.unit, columns, self.read_spend(spend), noise, shares)
+        return [SumMeasurement.from_json(document) for document in self._spend(question, request)]
 
     def measure_linear(
         self,
@@ -282,35 +211,16 @@ class Airlock:
         request: str | None = None,
     ) -> Coefficients:
         """Noisy integer linear statistics of the counts, with one discrete Laplace noise calibrated to all together."""
-        counter, cost = self._open(), self.read_spend(spend)
-        counter.check(statistics.sets)
-        statistics.require_sizes(self._schema.sizes)
-        mechanism = calibrate_linear(statistics, cost, unit=self.unit, sensitivity=sensitivity)
-
-        def draw() -> list[Any]:
-            blocks = statistics.evaluate(counter.count(statistics.maximal))
-            noisy = tuple(Table(block.axes, add_noise(block.values, mechanism)) for block in blocks)
-            charged = json.dumps(cost.to_json())
-            return [Coefficients(noisy, mechanism.law, self.unit.value, charged).to_json()]
-
-        description = {
-            "verb": "measure linear",
-            "sets": [list(members) for members in statistics.sets],
-            "matrices": statistics.digest(),
-            "sensitivity": mechanism.l1,
-            **_describe([mechanism]),
-        }
-        (document,) = self._spend(cost, description, draw, request)
+        question = ask_linear(
+            self._open(), self.unit, statistics, self.read_spend(spend), sensitivity, self._schema.sizes
+        )
+        (document,) = self._spend(question, request)
         return Coefficients.from_json(document)
 
     def draw(self, specification: PrivateDraw, *, request: str | None = None) -> list[Any]:
         """One private draw at the cost that its specification states, as plain values."""
-        counter, cost = self._open(), self.read_spend(specification.cost)
-        if specification.unit is not self.unit:
-            raise AirlockError(f"the draw is for {specification.unit}, the account protects {self.unit}")
-        specification.check(counter)
-        description = {"verb": "draw", **specification.describe()}
-        return self._spend(cost, description, lambda: specification.draw(counter), request)
+        question = ask_draw(self._open(), self.unit, specification, self.read_spend(specification.cost))
+        return self._spend(question, request)
 
     def select(
         self,
@@ -322,33 +232,11 @@ class Airlock:
         request: str | None = None,
     ) -> int:
         """The index of one candidate, chosen by a score of its table of counts (parents first, the child last)."""
-        counter, cost = self._open(), self.read_spend(spend)
-        asked = [tuple(members) for members in candidates]
-        sizes = self._schema.sizes
-        self._scorer.check(counter, asked, score, sizes)
-        shapes = [tuple(map(sizes.__getitem__, members)) for members in asked]
-        public_rows = counter.rows if self.unit is Unit.REPLACE_ONE else None
-        mechanism = calibrate_choice(
-            score.name,
-            score.sensitivity(shapes, self.unit, public_rows),
-            cost,
-            unit=self.unit,
-            selection=Selection(selection),
+        cost, sizes = self.read_spend(spend), self._schema.sizes
+        question = ask_choice(
+            self._open(), self.unit, candidates, score, cost, selection, sizes, self._scorer
         )
-
-        def draw() -> list[Any]:
-            return [choose(self._scorer.evaluate(counter, asked, score, sizes), mechanism)]
-
-        description = {
-            "verb": "select",
-            "score": score.name,
-            "candidates": len(asked),
-            "digest": hashlib.sha256(json.dumps([asked, score_digest(score)]).encode()).hexdigest(),
-            "selection": mechanism.selection.value,
-            "sensitivity": str(mechanism.sensitivity),
-            "scale": mechanism.scale.hex(),
-        }
-        (index,) = self._spend(cost, description, draw, request)
+        (index,) = self._spend(question, request)
         return int(index)
 
     def encode(self, encoding: Encoding) -> Airlock:
@@ -398,34 +286,19 @@ class Airlock:
             self._parent._open()  # closed with the rows that it shows
         return self._counter
 
-    def _spend(
-        self, cost: Finite, description: Mapping[str, Any], draw: Callable[[], list[Any]], request: str | None
-    ) -> list[Any]:
+    def _spend(self, question: Question, request: str | None) -> list[Any]:
         """Debit, draw and store; what is returned is read back from the stored bytes, the first time as every time."""
         name = request or f"once-{uuid.uuid4()}"
-        entry = self._ledger.debit(self._account.name, name, cost, {**description, **self._marks})
+        entry = self._ledger.debit(
+            self._account.name, name, question.cost, {**question.description, **self._marks}
+        )
         if entry.answer is None:
-            stored = self._ledger.answer(entry, json.dumps(draw()).encode())
+            stored = self._ledger.answer(entry, json.dumps(question.draw()).encode())
         else:
             stored = entry.answer
         self._asked.append(name)
         answers: list[Any] = json.loads(stored)
         return answers
-
-
-def score_digest(score: Score) -> str:
-    """What tells two scores of one name apart: the digest of the model and handicaps that they compare with, if any."""
-    models, handicaps = getattr(score, "expected", ()), getattr(score, "handicaps", ())
-    amounts = "".join(amount.hex() for amount in handicaps).encode()
-    return hashlib.sha256(b"".join([*(model.tobytes() for model in models), amounts])).hexdigest()
-
-
-def _describe(mechanisms: Sequence[AdditiveNoise]) -> dict[str, Any]:
-    # Scales are floats, and a ledger that is to be compared byte by byte holds them exactly.
-    return {
-        "noise": mechanisms[0].noise.value,
-        "scales": [mechanism.scale.hex() for mechanism in mechanisms],
-    }
 
 
 def _open_book(ledger: Ledger | str | os.PathLike[str] | None) -> Ledger:
