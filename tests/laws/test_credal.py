@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -283,6 +284,17 @@ def test_many_empty_cells_do_not_add_up() -> None:
     low, high = calibrated(private, rng=1).query("n0").interval("x")
     assert low > 0.97
     assert high == pytest.approx(1.0, abs=1e-6)
+
+
+def test_calibrated_intervals_say_when_noise_outweighs_the_counts() -> None:
+    """Where the learner itself expects large errors, fewer intervals hold, and their meaning says so."""
+    asia = examples.asia()
+    private = release(asia, count_families(asia, 2000, 4), 16, 5)
+    assert private.provenance is not None
+    assert calibrated(private, rng=1, draws=2).meaning.startswith("About 95%")
+    worse = replace(private.provenance, predicted_error=dict.fromkeys(asia.nodes, 0.3))
+    drowned = Network(private.schema, private.dag, private.cpts, worse)
+    assert calibrated(drowned, rng=1, draws=2).query("lung").meaning.startswith("Fewer than 95%")
 
 
 def test_calibrated_intervals_are_narrower_and_mostly_right() -> None:

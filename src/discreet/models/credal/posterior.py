@@ -25,6 +25,9 @@ DRAWS = 200
 CAUTION = 0.8
 """The share of the tails that is used up: the rest is for what the draws leave out, that tables agree exactly."""
 
+TRUSTED = 0.04
+"""The mean error of a row that the learner predicts up to which intervals hold as often as they say [measured]."""
+
 MOST_LEVELS = 4096
 """The most combinations of target levels in one question."""
 
@@ -41,6 +44,11 @@ class Calibrated:
     @property
     def meaning(self) -> str:
         """What the intervals promise, in a sentence."""
+        if _expect_error(self.network) > TRUSTED:
+            return (
+                f"Fewer than {self.coverage:.0%} of such intervals contain the answer that noise has hidden, "
+                "because it outweighs many counts; guaranteed ones hold."
+            )
         return f"About {self.coverage:.0%} of such intervals contain the answer that noise has hidden."
 
     def query(self, target: str | Sequence[str], given: Given | None = None) -> Answer:
@@ -124,6 +132,12 @@ def _share(counts: Array, learned: Table) -> Array:
     """The relative frequencies in each row; a row without counts is that of the learned network."""
     raised = counts + 1e-9 * learned.values
     return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
+
+
+def _expect_error(network: Network) -> float:
+    """The mean over nodes of the L1 error that the learner predicts for its rows; 0 if it does not."""
+    predicted = network.provenance.predicted_error if network.provenance is not None else {}
+    return float(np.mean(list(predicted.values()))) if predicted else 0.0
 
 
 def find_table(measurements: Sequence[Measurement], family: Sequence[str]) -> int:
