@@ -35,9 +35,9 @@ EPSILONS = ("0.05", "0.1", "0.2", "0.4", "0.8", "1.6")
 FIGURES = ("2", "3", "4", "5", "encodings")
 
 
-def list_jobs(data: Data, figures: list[str], *, quick: bool) -> Iterator[Job]:
+def list_jobs(data: Data, figures: list[str], budgets: list[str], *, quick: bool) -> Iterator[Job]:
     """Every point of the figures, or few of each."""
-    epsilons = ("0.1", "1.6") if quick else EPSILONS
+    epsilons = ("0.1", "1.6") if quick else tuple(budgets)
     if "4" in figures:
         yield from compare_marginals(data, epsilons, 3)
         if not quick:
@@ -149,6 +149,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
     parser.add_argument("--names", nargs="*", default=["adult", "nltcs"])
     parser.add_argument("--figures", nargs="*", choices=FIGURES, default=list(FIGURES))
+    parser.add_argument("--epsilons", nargs="*", default=list(EPSILONS))
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--out", type=Path, default=Path("results"))
     arguments = parser.parse_args()
@@ -157,7 +158,9 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     journal = Journal.open(None if arguments.quick else arguments.out / "paper004-runs.csv")
     jobs = [
-        job for data in tables.values() for job in list_jobs(data, arguments.figures, quick=arguments.quick)
+        job
+        for data in tables.values()
+        for job in list_jobs(data, arguments.figures, arguments.epsilons, quick=arguments.quick)
     ]
     rows = journal.measure([*jobs, *list_summary(tables)], repeats)
     with (arguments.out / "paper004.csv").open("w", newline="", encoding="utf-8") as file:

@@ -150,11 +150,43 @@ def greedy(
     encoded = Encoding.of(encoding, airlock.schema)
     knowledge = Knowledge.read(encoded, required, forbidden, order, start)
     whole = airlock.read_spend(spend)
+    names = knowledge.names
+    coarser: Coarser = {name: encoded.parts(name) for name in names} if encoding == "hierarchical" else {}
+    spent = whole - whole
+    rows: float | None = None
+    counted: tuple[Measurement, ...] = ()
     with look_through(airlock, encoded) as view:
-        return _search(
-            view, encoded, knowledge, whole, whole if tables is None else airlock.read_spend(tables), score, k,
-            usefulness, selection, rng, request, progress,
-        )  # fmt: skip
+        judge = open_score(score, view)
+        placed, picks = _begin(knowledge, rng, request)
+        left = len(names) - len(placed)
+        if not left or k == 0 or (k is not None and not coarser):
+            bounds = _fix_degree(k or 0, knowledge)
+        else:
+            rows, spent, counted = count_rows(view, whole * COUNT_SHARE, request and f"{request}/rows")
+            rest = whole if tables is None else airlock.read_spend(tables)
+            bounds = find_bounds(view, names, coarser, rows, rest, usefulness)
+            bounds = bounds if k is None else replace(bounds, degree=min(k, bounds.degree))
+        for step in range(left):
+            share = (whole - spent) / (left - step)
+            choice = request and f"{request}/{len(placed)}"
+            pick, cost = _extend(view, judge, placed, knowledge, bounds, coarser, share, selection, choice)
+            spent = spent + cost
+            picks.append(pick)
+            placed.append(pick.child)
+            if progress is not None:
+                progress(step + 1, left, f"{', '.join(pick.parents) or '—'} → {pick.child}")
+    _, graph = encoded.extend({pick.child: pick.parents for pick in picks})
+    return Structure(
+        DAG.build(graph),
+        tuple(placed),
+        tuple(picks),
+        bounds,
+        spent,
+        encoded,
+        rows,
+        counted,
+        {"search": "greedy", "score": score, "theta": usefulness, "selection": str(selection)},
+    )
 
 
 @contextmanager
@@ -170,72 +202,17 @@ def look_through(airlock: Airlock, encoding: Encoding) -> Iterator[Airlock]:
         view.close()
 
 
-def _search(
-    airlock: Airlock,
-    encoding: Encoding,
-    knowledge: Knowledge,
-    whole: Finite,
-    tables: Finite,
-    score: ScoreName,
-    k: int | None,
-    theta: float,
-    selection: Selection | str,
-    rng: np.random.Generator | int | None,
-    request: str | None,
-    progress: Progress | None,
-) -> Structure:
-    judge = open_score(score, airlock)
-    placed, picks = _begin(knowledge, rng, request)
-    spent = whole - whole
-    rows: float | None = None
-    counted: tuple[Measurement, ...] = ()
-    names = knowledge.names
-    left = len(names) - len(placed)
-    coarser: Coarser = (
-        {name: encoding.parts(name) for name in names} if encoding.kind == "hierarchical" else {}
-    )
-    if not left or k == 0 or (k is not None and not coarser):
-        bounds = Bounds(min(k or 0, len(names) - 1), None)
-        if limit_degree(len(names), bounds.degree) < bounds.degree and knowledge.order is None:
-            raise TooLarge(
-                f"k={bounds.degree} gives more than {MOST_CANDIDATES:,} families to choose from at once; "
-                f"at most k={limit_degree(len(names), bounds.degree)} is possible with {len(names)} attributes"
-            )
-    else:
-        rows, spent, counted = count_rows(airlock, whole * COUNT_SHARE, request and f"{request}/rows")
-        bounds = find_bounds(airlock, names, coarser, rows, tables, theta)
-        if k is not None:
-            bounds = replace(bounds, degree=min(k, bounds.degree))
-    for step in range(left):
-        share = (whole - spent) / (left - step)
-        pick, cost = _extend(
-            airlock,
-            judge,
-            placed,
-            knowledge,
-            bounds,
-            coarser,
-            share,
-            selection,
-            request and f"{request}/{len(placed)}",
+def _fix_degree(k: int, knowledge: Knowledge) -> Bounds:
+    """The bounds of a degree that somebody has set, refused if it gives too many families to choose from."""
+    attributes = len(knowledge.names)
+    degree = min(k, attributes - 1)
+    most = limit_degree(attributes, degree)
+    if most < degree and knowledge.order is None:
+        raise TooLarge(
+            f"k={degree} gives more than {MOST_CANDIDATES:,} families to choose from at once; "
+            f"at most k={most} is possible with {attributes} attributes"
         )
-        spent = spent + cost
-        picks.append(pick)
-        placed.append(pick.child)
-        if progress is not None:
-            progress(step + 1, left, f"{', '.join(pick.parents) or '—'} → {pick.child}")
-    _, graph = encoding.extend({pick.child: pick.parents for pick in picks})
-    return Structure(
-        DAG.build(graph),
-        tuple(placed),
-        tuple(picks),
-        bounds,
-        spent,
-        encoding,
-        rows,
-        counted,
-        {"search": "greedy", "score": score, "theta": theta, "selection": str(selection)},
-    )
+    return Bounds(degree, None)
 
 
 def open_score(name: str, airlock: Airlock) -> Score:
