@@ -208,7 +208,7 @@ def draw_plot(out: Path, amounts: Sequence[str]) -> None:
     axes.set_title("Asia, 10 000 rows, one release for each ε", fontsize=10, loc="left")
     axes.legend(frameon=False)
     figure.tight_layout()
-    figure.savefig(out / "intervals.svg", metadata={"Date": None})
+    figure.savefig(out / "intervals.svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     plt.close(figure)
     print(f"wrote {out / 'intervals.svg'}")
 
