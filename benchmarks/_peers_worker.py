@@ -123,20 +123,36 @@ def fit_datasynthesizer(codes: Codes, task: dict[str, Any], begin: Begin) -> Dra
 FITS = {"ours": fit_ours, "opendp": fit_opendp, "dpmm": fit_dpmm, "datasynthesizer": fit_datasynthesizer}
 
 
+def measure_work() -> float:
+    """Seconds that processors have worked for this process and its children, however busy the machine is."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(found.ru_utime + found.ru_stime for found in used)
+
+
 def main() -> None:
     """Fit, draw, and tell what it took."""
     task = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     with np.load(task["codes"]) as file:
         codes = {name: file[name] for name in task["sizes"]}
     fit = FITS[task["method"].partition("_")[0]]
-    starts: list[float] = []
-    draw = fit(codes, task, lambda: starts.append(time.perf_counter()))
-    fitted = time.perf_counter()
+    starts: list[tuple[float, float]] = []
+    draw = fit(codes, task, lambda: starts.append((time.perf_counter(), measure_work())))
+    fitted, work = time.perf_counter(), measure_work()
     drawn = draw()
     done = time.perf_counter()
     np.savez(task["answer"], **{name: np.asarray(drawn[name]).astype(np.int64) for name in task["sizes"]})
     peak = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    print(json.dumps({"fit_s": fitted - starts[0], "sample_s": done - fitted, "peak_mb": peak / 1024}))
+    (start, before) = starts[0]
+    print(
+        json.dumps(
+            {
+                "fit_s": fitted - start,
+                "cpu_s": work - before,
+                "sample_s": done - fitted,
+                "peak_mb": peak / 1024,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def synthesize(
         _write_with_bar(drawn, out, rows, numbers)
     else:
         drawn.write(out, numbers=numbers)
-    typer.echo(f"{rows:,} rows of {len(model.nodes)} attributes, seed {seed}: {out}")
+    typer.echo(f"{rows:,} rows of {len(model.declared)} attributes, seed {seed}: {out}")
 
 
 def _write_with_bar(drawn: Any, out: Path, rows: int, numbers: bool) -> None:
