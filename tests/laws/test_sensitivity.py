@@ -258,8 +258,9 @@ def test_noise_goes_on_whole_counts_only() -> None:
     for wrong in (np.array([1.0]), np.array([np.nan]), np.array([True]), np.array(["1"])):
         with pytest.raises(MechanismError, match="whole counts"):
             add_noise(wrong, mechanism)
-    with pytest.raises(MechanismError, match="2\\^61"):
-        add_noise(np.array([2**62]), mechanism)
+    # A refusal after the debit would tell that a count is above the limit; both sides of it look alike.
+    for far in (2**61, 2**62, -(2**62)):
+        assert abs(abs(int(add_noise(np.array([far]), mechanism)[0])) - 2**61) < 2**20
     noisy = add_noise(np.arange(6, dtype=np.uint8).reshape(2, 3), mechanism)
     assert noisy.shape == (2, 3)
     assert noisy.dtype == np.int64

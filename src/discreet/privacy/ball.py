@@ -54,8 +54,12 @@ class BallPosterior:
     unit: Unit
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.precision) and self.precision >= 0 and 0 < self.radius < math.inf):
-            raise MechanismError("the prior's precision is at least 0, and the radius of the ball above 0")
+        if not (0 < self.precision < math.inf and 0 < self.radius < math.inf):
+            raise MechanismError("the prior's precision and the radius of the ball are numbers above 0")
+        if any(column.origin for column in self.columns):
+            raise MechanismError(
+                "sums for a posterior are counted from the origin 0, or the bounds mean nothing"
+            )
         if any(max(abs(column.lower), abs(column.upper)) > 1 for column in self.columns):
             raise MechanismError("features, label and their products lie between −1 and 1")
         if not is_covered(self.loss, self.cost):
@@ -71,7 +75,9 @@ class BallPosterior:
         """The model, for the ledger."""
         return {
             "draw": "regression weights",
-            "columns": [column.name for column in self.columns],
+            "products": [list(pair) for pair in self.products],
+            "columns": [column.describe() for column in self.columns],
+            "features": self.features,
             "temper": str(self.temper),
             "precision": self.precision.hex(),
             "radius": self.radius.hex(),

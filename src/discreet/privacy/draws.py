@@ -92,7 +92,7 @@ class NodeGrid:
         logs = self.log_points.T
         counts = np.asarray(true_counts, dtype=np.int64).reshape(-1, logs.shape[0])
         if int(counts.sum()) > MOST_ROWS:
-            raise MechanismError(f"a posterior is drawn from at most 2^31 rows, not {int(counts.sum()):,}")
+            raise MechanismError("a posterior is drawn from at most 2^31 rows")  # counters hold no more
         pseudo = np.asarray(self.prior, dtype=np.float64).reshape(counts.shape) - 1.0
         scores = counts @ logs + np.rint(pseudo @ logs.astype(np.float64)).astype(np.int64)
         scores = scores - scores.max(axis=1, keepdims=True)
@@ -110,6 +110,11 @@ class PosteriorDraw:
     unit: Unit
 
     def __post_init__(self) -> None:
+        strange = [node for node in self.nodes if node.choice.unit is not self.unit]
+        if strange:
+            raise MechanismError(
+                f"{self.kind}: {strange[0].family[-1]!r} is drawn for {strange[0].choice.unit}, not {self.unit}"
+            )
         total = sum((node.choice.cost for node in self.nodes[1:]), start=self.nodes[0].choice.cost)
         if not total <= self.cost:
             raise MechanismError(f"{self.kind}: its nodes cost {total}, above the stated {self.cost}")

@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,8 @@ MOST_STATES = 2**22
 """The largest table that the search for the worst row makes; beyond it a coarser bound is charged."""
 MOST_LEVELS = 64
 """The most levels of an attribute whose pairs of levels are all compared."""
-LARGEST_ENTRY = 2**20
-"""With it, blocks of a few attributes over 2^31 rows stay well inside an int64."""
+MOST_MOVE = 2**28
+"""The most that one row may move all blocks: so neither they, over 2^31 rows, nor the search leave an int64."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,8 +50,17 @@ class ProductStatistics:
                 raise MechanismError(
                     f"attribute {name!r} needs an integer matrix with a column for each level"
                 )
-            if matrix.size and int(np.abs(matrix).max()) > LARGEST_ENTRY:
-                raise MechanismError(f"the matrix of {name!r} holds an entry beyond 2^20")
+
+        moves = 2 * sum(self._bound_blocks())
+        if moves > MOST_MOVE:
+            raise MechanismError(
+                f"one row might move the statistics by {moves:,} in L1; at most {MOST_MOVE:,} is allowed, "
+                "so that nothing leaves 64 bits"
+            )
+        kept = {name: np.array(matrix, dtype=np.int64) for name, matrix in self.matrices.items()}
+        for matrix in kept.values():
+            matrix.flags.writeable = False  # what was priced is what is measured
+        object.__setattr__(self, "matrices", MappingProxyType(kept))
 
     @property
     def maximal(self) -> tuple[tuple[str, ...], ...]:
@@ -89,11 +99,19 @@ class ProductStatistics:
         exact = self._maximise(Unit(unit))
         if exact is not None:
             return exact
-        norms = {name: int(np.abs(matrix).sum(axis=0).max()) for name, matrix in self.matrices.items()}
-        bounds = [math.prod(norms[name] for name in members) for members in self.sets]
+        bounds = self._bound_blocks()
         if Unit(unit) is Unit.ADD_REMOVE:
             return sum(bounds)
         return 2 * sum(bound for members, bound in zip(self.sets, bounds, strict=True) if members)
+
+    def _bound_blocks(self) -> list[int]:
+        """For each block the product of its matrices' largest columns in L1; in whole numbers that cannot overflow."""
+        used = {name for members in self.sets for name in members}
+        norms = {
+            name: max((sum(map(abs, column)) for column in self.matrices[name].T.tolist()), default=0)
+            for name in used
+        }
+        return [math.prod(norms[name] for name in members) for members in self.sets]
 
     def digest(self) -> str:
         """What tells two requests over the same sets apart."""

@@ -142,7 +142,9 @@ class ModelError:
         for model in self.expected:
             if not np.isfinite(model).all() or np.abs(model).sum() > MOST_ROWS:
                 raise MechanismError(f"{self.name}: expected counts must be finite and sum to at most 2^31")
-            rounded.append(np.rint(np.asarray(model, dtype=np.float64) * 2.0**16) / 2.0**16)
+            kept = np.array(np.rint(np.asarray(model, dtype=np.float64) * 2.0**16) / 2.0**16)
+            kept.flags.writeable = False  # what was priced is what is compared with
+            rounded.append(kept)
         object.__setattr__(self, "expected", tuple(rounded))
         if self.handicaps and len(self.handicaps) != len(self.expected):
             raise MechanismError(

@@ -57,6 +57,14 @@ class Encoding:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_index", {found.name: found for found in self.derived})
+        for found in self.derived:
+            _require_lookup(found, self.schema)
+        known = {found.name: found for found in (*self.schema, *(found.attribute for found in self.derived))}
+        for attribute in self.view:
+            if known.get(attribute.name) != attribute:
+                raise SchemaError(
+                    f"{show(attribute.name)} is neither declared nor derived from what is declared"
+                )
 
     @classmethod
     def of(cls, kind: str, schema: Schema) -> Self:
@@ -172,6 +180,18 @@ class Encoding:
             some[tuple(places)] = True
             mask &= some.reshape(shape)
         return mask
+
+
+def _require_lookup(found: Derived, schema: Schema) -> None:
+    """Refuse a derived attribute without one code for each level of its source: rows would show which is missing."""
+    if found.source not in schema:
+        raise SchemaError(f"{show(found.name)} is derived from {show(found.source)}, which is not declared")
+    size = schema[found.source].size
+    if len(found.codes) != size or not all(0 <= code < found.attribute.size for code in found.codes):
+        raise SchemaError(
+            f"{show(found.name)} needs a code from 0 to {found.attribute.size - 1} for each of the {size} levels "
+            f"of {show(found.source)}"
+        )
 
 
 def _cut_bits(found: Attribute) -> list[Derived]:

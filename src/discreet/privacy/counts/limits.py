@@ -16,11 +16,12 @@ from discreet.vocabulary.wording import list_some, show
 DEFAULT_MEMORY = 2**30
 """Half of it for codes kept between requests, half for the tables of one request; batches come on top."""
 
-MAX_WEIGHT = 2**40
-"""The largest weight of a row: a batch of rows then never overflows 64 bits."""
+MAX_WEIGHT = 2**31
+"""The largest weight of a row."""
 
-MAX_ROWS = 2**53
-"""The most rows, or units of weight, that are counted: a float64 holds no larger count exactly."""
+MAX_ROWS = 2**31
+"""The most rows, or units of weight, of one table: scores and sums over so many are exact in 64 bits. More are refused
+when rows are read, because a refusal after a question was paid for would tell a count."""
 
 CELL_BYTES = 24
 """A 64-bit cell that is added up, one that goes out, and 32-bit private ones for two threads."""

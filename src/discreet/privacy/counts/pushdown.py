@@ -49,6 +49,8 @@ class PushdownCounter:
         if weight is not None:
             coded["w"] = _require_weight(label, weight, joined[f"x{len(schema)}"])
         self._units = self._check(joined, coded, wanted)
+        if joined is not given:
+            self._require_single(given, joined)
         # A row that goes bad later must not pass for a row of another grouping set, whose missing keys are NULL.
         self._coded = joined.select(**{name: column.fill_null(-1) for name, column in coded.items()})
 
@@ -137,6 +139,18 @@ class PushdownCounter:
             raise DataError(f"{self._label}: no weight in any of its {rows:,} rows; at least 1 is needed")
         self._limits.require_rows(self._label, max(rows, total))
         return total
+
+    def _require_single(self, given: Any, joined: Any) -> None:
+        """Refuse levels that the engine takes for one another: a row that is counted twice would cost twice."""
+        before, after = (
+            int(self._fetch(table.aggregate(rows=table.count())).to_pylist()[0]["rows"])
+            for table in (given, joined)
+        )
+        if before != after:
+            raise DataError(
+                f"{self._label}: the engine takes different levels for the same text, as a collation that ignores "
+                "case does; give it the column with a binary collation"
+            )
 
     def _explain(self, name: str, value: object, rows: int) -> DataError:
         many = f" ({rows:,} such rows)" if rows > 1 else ""
