@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -246,8 +248,27 @@ class Airlock:
         """
         view = Airlock(self._open().encode(encoding), encoding.view, self._ledger, self._account)
         view._parent, view._asked = self, self._asked
-        view._marks = {**self._marks, "encoding": encoding.kind}
+        view._marks = {**self._marks, "encoding": encoding.kind, "view": self._digest_view(encoding)}
         return view
+
+    @contextmanager
+    def mark(self, purpose: str) -> Iterator[None]:
+        """Let every debit meanwhile say what it was for; within another mark the outer one stands.
+
+        A repeated request id with another purpose is another question, and refused.
+        """
+        before = self._marks
+        self._marks = {"purpose": purpose, **before}
+        try:
+            yield
+        finally:
+            self._marks = before
+
+    def toss(self, names: Sequence[str], *, request: str | None = None) -> str:
+        """One of these names by chance, without a look at the rows; a request id always gets the same one."""
+        if request is None:
+            return secrets.choice(names)
+        return names[int.from_bytes(hashlib.sha256(request.encode()).digest()) % len(names)]
 
     def reveal(self, sets: Sequence[Sequence[str]], *, reason: str) -> list[Measurement]:
         """The exact tables, without privacy: from now on the account and every report say that ε is infinite."""
@@ -285,6 +306,12 @@ class Airlock:
         if self._parent is not None:
             self._parent._open()  # closed with the rows that it shows
         return self._counter
+
+    def _digest_view(self, encoding: Encoding) -> str:
+        """What tells two views of the same rows apart: each derived attribute, its source and its codes."""
+        derived = [[found.name, found.source, list(found.codes)] for found in encoding.derived]
+        view = [self._marks.get("view"), encoding.kind, encoding.view.to_json(), derived]
+        return hashlib.sha256(json.dumps(view, sort_keys=True).encode()).hexdigest()
 
     def _spend(self, question: Question, request: str | None) -> list[Any]:
         """Debit, draw and store; what is returned is read back from the stored bytes, the first time as every time."""

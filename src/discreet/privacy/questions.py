@@ -112,10 +112,9 @@ def ask_sums(
             for column, true_sum, mechanism in zip(columns, counter.sum(columns), mechanisms, strict=True)
         ]
 
-    fields = ("name", "lower", "upper", "granularity", "origin")
     description = {
         "verb": "measure sums",
-        "columns": [{field: str(getattr(column, field)) for field in fields} for column in columns],
+        "columns": [column.describe() for column in columns],
         **_describe(mechanisms),
     }
     return Question(cost, description, draw)

@@ -14,7 +14,8 @@ from discreet.privacy.ledger import Account, Anchor, Entry, Ledger
 def make_statement(ledger: Ledger, name: str, requests: Sequence[str] = ()) -> dict[str, Any]:
     """The budget, what was spent of it, each spend of these requests, and the ledger's head after the last of them.
 
-    Without requests it is the account as it stands now. `schema` is the fingerprint that each debit was made with.
+    Without requests it is the account as it stands now. `schema` and `purpose` are the fingerprints that each debit was
+    made with: of the schema, and of how the learner was called; empty if the debits differ in it.
     """
     listed = {entry.request: entry for entry in ledger.entries(name)} if requests else {}
     spends = sorted((listed[request] for request in set(requests)), key=lambda entry: entry.seq)
@@ -25,7 +26,8 @@ def make_statement(ledger: Ledger, name: str, requests: Sequence[str] = ()) -> d
         "budget": account.budget.to_json(),
         "spent": account.spent.to_json(),
         "loss": account.loss.to_json(),
-        "schema": next((str(entry.description.get("schema", "")) for entry in spends), ""),
+        "schema": _agree(spends, "schema"),
+        "purpose": _agree(spends, "purpose"),
         "spends": [describe_spend(entry) for entry in spends],
         "ledger": {"id": ledger.id, "durable": ledger.durable, "events": head.count, "head": head.hash},
     }
@@ -42,6 +44,11 @@ def describe_spend(entry: Entry) -> dict[str, Any]:
         "cost": entry.cost.to_json(),
         "digest": entry.digest or "",
     }
+
+
+def _agree(spends: Sequence[Entry], mark: str) -> str:
+    found = {str(entry.description.get(mark, "")) for entry in spends}
+    return found.pop() if len(found) == 1 else ""
 
 
 def _recall(ledger: Ledger, name: str, spends: Sequence[Entry]) -> tuple[Account, Anchor]:

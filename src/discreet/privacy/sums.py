@@ -52,6 +52,12 @@ class BoundedColumn:
         if self.least == self.most:
             raise MechanismError(f"{name}: the bounds are less than one step of {show_fraction(grain)} apart")
 
+    def describe(self) -> dict[str, str]:
+        """Everything that a sum depends on beside the rows, for the ledger."""
+        return {
+            name: str(getattr(self, name)) for name in ("name", "lower", "upper", "granularity", "origin")
+        }
+
     @property
     def least(self) -> int:
         """The steps of the lower bound."""
