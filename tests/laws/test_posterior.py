@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +19,7 @@ from discreet.algorithms.fourier import close_downward
 from discreet.learning import posterior
 from discreet.models.network import Network
 from discreet.models.posterior import Posterior
+from discreet.models.release import make_release
 from discreet.privacy.airlock import Airlock
 from discreet.privacy.budget import ZCDP, PureDP, Unit
 from discreet.privacy.draws import (
@@ -33,7 +35,14 @@ from discreet.privacy.draws import (
     place_points,
     round_logs,
 )
-from discreet.vocabulary.errors import AirlockError, MechanismError, NetworkError, Overspent, TableError
+from discreet.vocabulary.errors import (
+    AirlockError,
+    FormatError,
+    MechanismError,
+    NetworkError,
+    Overspent,
+    TableError,
+)
 from discreet.vocabulary.graph import DAG
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
@@ -352,3 +361,38 @@ def test_a_specification_cannot_state_less_than_it_loses() -> None:
         NodeGrid(node.family, node.steps, node.floor / 2, node.prior, node.choice)
     assert json.dumps(found.describe())
     assert measure_reach(round_logs(2, node.steps, node.floor)) == node.choice.sensitivity
+
+
+@pytest.mark.parametrize("learner", ["laplace", "fourier", "maximum", "sample"])
+def test_a_release_of_a_posterior_speaks_for_the_whole_account(learner: str) -> None:
+    """It lists its own spends, adds what else was paid, and after a look without noise promises nothing."""
+    options = {"samples": 3} if learner == "sample" else {}
+
+    def learn(airlock: Airlock) -> tuple[Network, ...]:
+        found = getattr(posterior, learner)(airlock, DAG_YX, spend="9", **options)
+        found = found.network() if isinstance(found, Posterior) else found
+        return found if isinstance(found, tuple) else (found,)
+
+    with open_rows(budget="40") as airlock:
+        airlock.measure([("x",)], spend="2")
+        for network in learn(airlock):
+            known = network.provenance
+            assert known is not None
+            assert json.loads(known.cost) == {"epsilon": "9"}  # all samples, whichever one is published
+            assert sum(Fraction(spend["cost"]["epsilon"]) for spend in known.statement["spends"]) == 9
+            assert known.statement["loss"] == known.statement["spent"] == {"epsilon": "11"}
+            assert known.details["options"] == options and known.statement["purpose"]
+            assert "together with all else" in make_release(network).promise
+            assert make_release(network).promise.endswith("(ε = 11).")
+        airlock.reveal([("x",)], reason="a look")
+        for network in learn(airlock):
+            assert make_release(network).promise.startswith("No privacy is promised")
+
+
+def test_without_a_statement_there_is_no_release() -> None:
+    with open_rows() as airlock:
+        network = posterior.laplace(airlock, DAG_YX, spend="1").network()
+    assert network.provenance is not None
+    bare = replace(network, provenance=replace(network.provenance, statement={}))
+    with pytest.raises(FormatError, match="without the statement of the account"):
+        make_release(bare)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -157,7 +155,7 @@ def greedy(
     counted: tuple[Measurement, ...] = ()
     with look_through(airlock, encoded) as view:
         judge = open_score(score, view)
-        placed, picks = _begin(knowledge, rng, request)
+        placed, picks = _begin(view, knowledge, rng, request)
         left = len(names) - len(placed)
         if not left or k == 0 or (k is not None and not coarser):
             bounds = _fix_degree(k or 0, knowledge)
@@ -285,7 +283,7 @@ def predict_noise(found: Measurement, rows: float) -> float:
 
 
 def _begin(
-    knowledge: Knowledge, rng: np.random.Generator | int | None, request: str | None
+    airlock: Airlock, knowledge: Knowledge, rng: np.random.Generator | int | None, request: str | None
 ) -> tuple[list[str], list[Pick]]:
     """What is placed before the first choice: the given graph, or one attribute at random [004, Alg. 2, line 2]."""
     if knowledge.start is not None and len(knowledge.start):
@@ -295,12 +293,10 @@ def _begin(
         return list(nodes), [Pick(name, knowledge.start.parents_of(name), 1) for name in nodes]
     firsts = knowledge.firsts()
     if rng is not None:
-        drawn = int(np.random.default_rng(rng).integers(len(firsts)))
-    elif request is not None:  # a retry must ask the same questions
-        drawn = int.from_bytes(hashlib.sha256(request.encode()).digest()) % len(firsts)
+        first = firsts[int(np.random.default_rng(rng).integers(len(firsts)))]
     else:
-        drawn = secrets.randbelow(len(firsts))
-    return [firsts[drawn]], [Pick(firsts[drawn], (), 1)]
+        first = airlock.toss(firsts, request=request)
+    return [first], [Pick(first, (), 1)]
 
 
 def _extend(

@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
@@ -29,6 +30,12 @@ FORMAT = "discreet-release"
 VERSION = 1
 KEYS = ("format", "version", "promise", "network", "provenance", "software")
 SOFTWARE = ("discreet", "numpy", "opendp")
+VERSION_TEXT = re.compile(r"[0-9A-Za-z.+!_-]{1,60}")
+STATEMENT = frozenset(
+    {"account", "unit", "budget", "spent", "loss", "schema", "purpose", "spends", "ledger", "rows"}
+)
+SPEND = frozenset({"request", "time", "verb", "tables", "cost", "digest"})
+BOOK = frozenset({"id", "durable", "events", "head"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +115,9 @@ def describe_provenance(provenance: Provenance) -> dict[str, Any]:
 
 def state_promise(provenance: Provenance) -> str:
     """The privacy promise in words that a board understands; it covers everything paid for from the account."""
-    loss = provenance.statement.get("loss") or json.loads(provenance.cost)
+    loss = provenance.statement.get("loss")
+    if not loss:  # the cost of one network alone says nothing of the rest, or of a look without noise
+        raise FormatError("without the statement of the account that paid for it nothing can be promised")
     row = {
         "add-remove": "whether any one row is in the table or not",
         "replace-one": "what any one row of the table says",
@@ -141,8 +150,11 @@ def _restore(document: object) -> Release:
     if set(document) != set(KEYS):
         raise FormatError(f"the keys are {list_some(sorted(document))}; a release has {list_some(KEYS)}")
     software = document["software"]
-    if not isinstance(software, Mapping) or not all(isinstance(value, str) for value in software.values()):
+    if not isinstance(software, Mapping) or not all(
+        isinstance(value, str) and VERSION_TEXT.fullmatch(value) for value in software.values()
+    ):
         raise FormatError("software must list versions as text")
+    _refuse_strange("software", software, SOFTWARE)
     if not isinstance(document["promise"], str):
         raise FormatError("the promise must be text")
     network = restore_network(document["network"])
@@ -165,6 +177,7 @@ def _restore_provenance(document: object, network: Network) -> Provenance:
     }.items():
         if not isinstance(document[key], kind):
             raise FormatError(f"the {key} of a release cannot be {show(document[key])}")
+    _check_statement(document["statement"], document["unit"])
     errors = document["predicted error"]
     if not isinstance(errors, dict) or not all(isinstance(value, float | int) for value in errors.values()):
         raise FormatError("the predicted errors of a release are numbers by attribute")
@@ -184,6 +197,23 @@ def _restore_provenance(document: object, network: Network) -> Provenance:
         document["details"],
         document["statement"],
     )
+
+
+def _check_statement(statement: Mapping[str, Any], unit: str) -> None:
+    """Refuse keys that no statement has: whatever stood there would be published without being looked at."""
+    _refuse_strange("the statement", statement, STATEMENT)
+    if "rows" in statement and unit != "replace-one":
+        raise FormatError("the number of rows is private under add-remove and does not belong in a release")
+    spends = statement.get("spends")
+    for spend in spends if isinstance(spends, list) else ():
+        _refuse_strange("a spend", spend, SPEND)
+    _refuse_strange("the ledger", statement.get("ledger"), BOOK)
+
+
+def _refuse_strange(what: str, document: object, known: Collection[str]) -> None:
+    strange = [key for key in document if key not in known] if isinstance(document, Mapping) else []
+    if strange:
+        raise FormatError(f"{what} has the key {show(strange[0])}; known are {list_some(sorted(known))}")
 
 
 def _list_software() -> dict[str, str]:

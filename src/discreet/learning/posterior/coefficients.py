@@ -16,6 +16,7 @@ from discreet.algorithms.fourier import (
 )
 from discreet.learning.independent import Prior, arrange_graph
 from discreet.learning.posterior.updates import make_posterior, require_prior
+from discreet.learning.stated import stated
 from discreet.models.posterior import Posterior
 from discreet.models.provenance import Provenance
 from discreet.privacy.linear import ProductStatistics
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from discreet.privacy.airlock import Airlock, Spend
 
 
+@stated
 def fourier(
     airlock: Airlock,
     dag: DAG,

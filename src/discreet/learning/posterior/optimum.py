@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from discreet.learning.independent import Prior, arrange_graph
 from discreet.learning.posterior.samples import make_network
 from discreet.learning.posterior.updates import require_prior
+from discreet.learning.stated import stated
 from discreet.models.network import Network
 from discreet.privacy.draws import POINTS, calibrate_maximum
 from discreet.vocabulary.graph import DAG
@@ -18,6 +19,7 @@ FLOOR_SHARE = 0.1
 """Without a floor of its own, every probability is at least this share of the uniform one of the largest domain."""
 
 
+@stated
 def maximum(
     airlock: Airlock,
     dag: DAG,
@@ -41,4 +43,4 @@ def maximum(
         graph.families(), pseudo, cost, unit=airlock.unit, floor=omega, points=points
     )
     drawn = airlock.draw(specification, request=request)
-    return make_network(airlock, graph, specification, drawn, {"floor": omega})
+    return make_network(airlock, graph, specification, drawn, cost, {"floor": omega})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.learning.independent import Prior, arrange_graph
 from discreet.learning.posterior.updates import require_prior
+from discreet.learning.stated import stated
 from discreet.models.network import Network
 from discreet.models.provenance import Provenance
 from discreet.privacy.draws import POINTS, PosteriorDraw, calibrate_sample, place_points
@@ -17,8 +18,10 @@ from discreet.vocabulary.table import Table
 
 if TYPE_CHECKING:
     from discreet.privacy.airlock import Airlock, Spend
+    from discreet.privacy.budget import Finite
 
 
+@stated
 def sample(
     airlock: Airlock,
     dag: DAG,
@@ -45,12 +48,19 @@ def sample(
     for i in range(samples):
         name = None if request is None else f"{request}/sample-{i + 1}"
         drawn = airlock.draw(specification, request=name)
-        found.append(make_network(airlock, graph, specification, drawn, {"sample": i + 1, "of": samples}))
+        details = {"sample": i + 1, "of": samples}
+        # Each says what all cost: whoever has one may have the others, too.
+        found.append(make_network(airlock, graph, specification, drawn, cost, details))
     return tuple(found)
 
 
 def make_network(
-    airlock: Airlock, dag: DAG, specification: PosteriorDraw, drawn: Sequence[Any], details: dict[str, Any]
+    airlock: Airlock,
+    dag: DAG,
+    specification: PosteriorDraw,
+    drawn: Sequence[Any],
+    cost: Finite,
+    details: dict[str, Any],
 ) -> Network:
     """The network whose tables are the drawn points of the grid."""
     sizes = airlock.schema.sizes
@@ -65,7 +75,7 @@ def make_network(
     provenance = Provenance(
         specification.kind,
         airlock.unit.value,
-        json.dumps(specification.cost.to_json()),
+        json.dumps(cost.to_json()),
         (),
         details={"floors": floors, **details},
     )

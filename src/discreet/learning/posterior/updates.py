@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.learning.independent import Prior, arrange_graph, read_prior
+from discreet.learning.stated import stated
 from discreet.models.posterior import Posterior
 from discreet.models.provenance import Provenance
 from discreet.vocabulary.graph import DAG
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from discreet.privacy.airlock import Airlock, Spend
 
 
+@stated
 def laplace(
     airlock: Airlock, dag: DAG, *, spend: Spend, prior: Prior = 1.0, request: str | None = None
 ) -> Posterior:
