@@ -13,7 +13,7 @@ from discreet.doors.options import AsJson
 
 if TYPE_CHECKING:
     from discreet.judgement.comparison import NetworkDistance
-    from discreet.judgement.verify import Verification
+    from discreet.judgement.verification import Verification
 
 Model = Annotated[str, typer.Argument(help="A release or network (.json) or BIF file.")]
 
@@ -31,7 +31,7 @@ def verify(
     """Derive everything again that can be derived, and say what does not add up.
 
     Needs no rows, and without --ledger nothing but the document. Exit code 0 if all holds, 1 if something does not
-    add up, 2 if there is no release to look at.
+    add up or could not be checked (but for a ledger that was not given), 2 if there is no release to look at.
     """  # fmt: skip
     from discreet.judgement.verify import verify_file
     from discreet.privacy.ledger import open_ledger
@@ -67,8 +67,7 @@ def _print_checks(found: Verification) -> None:
     width = max(len(check.name) for check in found.checks)
     for check in found.checks:
         typer.echo(f"{check.name:<{width}}  {MARKS[check.holds]}: {check.words}")
-    count = len(found.problems)
-    typer.echo("it adds up" if found.sound else f"{count} thing{'s' * (count > 1)} do not add up")
+    typer.echo(found.conclude())
 
 
 def _print_distances(found: NetworkDistance) -> None:

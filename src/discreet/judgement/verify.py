@@ -7,13 +7,13 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.judgement.claims import find_loss
-from discreet.judgement.replay import can_replay, read_finite, replay
+from discreet.judgement.replay import find_obstacle, read_finite, replay
+from discreet.judgement.verification import Check, Verification
 from discreet.models.network_json import MAX_BYTES, load_strictly
 from discreet.models.release import FORMAT, VERSION, Release, parse_release, state_promise
 from discreet.privacy.budget import ZCDP, Budget, Finite, Infinite, PureDP, Unit, budget_from_json
@@ -32,39 +32,12 @@ TOLERANCE = 1e-9
 """How far a probability that is derived again may be off: other machines add in another order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was looked at: what it is, whether it holds (None: it could not be looked at), and details."""
-
-    name: str
-    holds: bool | None
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """What was checked about a release."""
-
-    checks: tuple[Check, ...]
-
-    @property
-    def sound(self) -> bool:
-        """Whether nothing that was checked fails."""
-        return all(check.holds is not False for check in self.checks)
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """What does not add up, in words."""
-        return tuple(f"{check.name}: {check.words}" for check in self.checks if check.holds is False)
-
-    def to_json(self) -> dict[str, Any]:
-        """The outcome as plain values."""
-        checks = [{"check": found.name, "holds": found.holds, "words": found.words} for found in self.checks]
-        return {"sound": self.sound, "checks": checks}
-
-
 class _Problem(DiscreetError):
     """Something that does not add up."""
+
+
+class _Unchecked(DiscreetError):
+    """Something that could not be looked at, and why."""
 
 
 def verify_file(path: str | os.PathLike[str], ledger: Ledger | None = None) -> Verification:
@@ -89,7 +62,7 @@ def verify_file(path: str | os.PathLike[str], ledger: Ledger | None = None) -> V
 
 def verify(release: Release, ledger: Ledger | None = None) -> Verification:
     """Check a release against itself, and against the ledger that paid for it if that is given."""
-    steps: list[tuple[str, Callable[[], str | None]]] = [
+    steps: list[tuple[str, Callable[[], str]]] = [
         ("noise", lambda: _check_noise(release)),
         ("costs", lambda: _check_costs(release)),
         ("answers", lambda: _check_answers(release)),
@@ -97,31 +70,23 @@ def verify(release: Release, ledger: Ledger | None = None) -> Verification:
         ("schema", lambda: _check_schema(release)),
         ("numbers", lambda: _check_numbers(release)),
         ("promise", lambda: _check_promise(release)),
-        ("ledger", lambda: None if ledger is None else _check_ledger(release, ledger)),
+        ("ledger", lambda: _check_ledger(release, ledger)),
     ]
-    skipped = {
-        "answers": "the release does not list its spends",
-        "account": "the release says nothing about an account",
-        "schema": "the release does not say which schema was paid for",
-        "numbers": f"the learner {release.provenance.learner!r} cannot be run again from here",
-        "ledger": "no ledger was given; with --ledger the release is held against it",
-    }
     form = (
         f"a release of version {VERSION}: {len(release.network.nodes)} attributes, {_count_tables(release)}"
     )
-    return Verification(
-        (Check("form", True, form), *(_run(name, step, skipped.get(name, "")) for name, step in steps))
-    )
+    return Verification((Check("form", True, form), *(_run(name, step) for name, step in steps)))
 
 
-def _run(name: str, step: Callable[[], str | None], skipped: str) -> Check:
+def _run(name: str, step: Callable[[], str]) -> Check:
     try:
-        words = step()
+        return Check(name, True, step())
+    except _Unchecked as reason:
+        return Check(name, None, str(reason))
     except (DiscreetError, ArithmeticError) as problem:
         return Check(name, False, str(problem))
     except (KeyError, TypeError, AttributeError, ValueError, IndexError, AssertionError) as problem:
         return Check(name, False, f"malformed: {type(problem).__name__} {show(str(problem))}")
-    return Check(name, None, skipped) if words is None else Check(name, True, words)
 
 
 def _count_tables(release: Release) -> str:
@@ -203,12 +168,15 @@ def _add(amounts: Sequence[Finite], like: Finite) -> Budget:
     return total
 
 
-def _check_answers(release: Release) -> str | None:
-    """The digest of each spend is that of the published tables, byte for byte as the ledger keeps them."""
+def _check_answers(release: Release) -> str:
+    """The digest of each spend is that of the published tables, byte for byte as the ledger keeps them.
+
+    Choices are held against their digests when the learner is run again, for a table does not say which it was.
+    """
     known = release.provenance
     spends = known.statement.get("spends")
     if not spends:
-        return None
+        raise _Unchecked("the release does not list its spends")
     at = 0
     for spend in spends:
         tables = known.measurements[at : at + spend["tables"]]
@@ -216,15 +184,20 @@ def _check_answers(release: Release) -> str | None:
         stored = json.dumps([found.to_json() for found in tables]).encode()
         if spend["tables"] and hashlib.sha256(stored).hexdigest() != spend["digest"]:
             raise _Problem(f"the tables of {show(spend['request'])} are not those that were drawn and stored")
-    return f"the tables are those of {len(spends)} stored answer{'s' * (len(spends) != 1)}"
+    strange = [spend for spend in spends if spend["verb"] not in ("measure", "select")]
+    if strange:
+        what = f"{show(strange[0]['request'])} ({show(strange[0]['verb'])})"
+        raise _Unchecked(f"the answer to {what} is no table that could be held against its digest")
+    count = sum(1 for spend in spends if spend["tables"])
+    return f"the tables are those of {count} stored answer{'s' * (count != 1)}"
 
 
-def _check_account(release: Release) -> str | None:
+def _check_account(release: Release) -> str:
     """cost ≤ spent ≤ budget, all of one kind and for one unit; the loss is what was spent, or infinite."""
     known = release.provenance
     said = known.statement
     if not said:
-        return None
+        raise _Unchecked("the release says nothing about an account")
     cost, spent, budget = (
         read_finite(found) for found in (json.loads(known.cost), said["spent"], said["budget"])
     )
@@ -240,22 +213,23 @@ def _check_account(release: Release) -> str | None:
     return f"{cost} of this release is part of {spent} spent, of a budget of {budget}"
 
 
-def _check_schema(release: Release) -> str | None:
+def _check_schema(release: Release) -> str:
     """The fingerprint that was debited is that of the published schema."""
     stated = release.provenance.statement.get("schema")
     if not stated:
-        return None
+        raise _Unchecked("the release does not say which schema was paid for")
     text = json.dumps(release.network.declared.to_json(), sort_keys=True)
     if hashlib.sha256(text.encode()).hexdigest() != stated:
         raise _Problem("the schema is not the one that the answers were paid for")
     return "the schema is the one that the answers were paid for"
 
 
-def _check_numbers(release: Release) -> str | None:
+def _check_numbers(release: Release) -> str:
     """The learner, run again on the published tables, gives the published graph, tables, errors and details."""
     network, known = release.network, release.provenance
-    if not can_replay(known):
-        return None
+    obstacle = find_obstacle(known)
+    if obstacle is not None:
+        raise _Unchecked(obstacle)
     again = replay(network)
     assert again.provenance is not None
     if again.dag != network.dag:
@@ -303,11 +277,13 @@ def _check_promise(release: Release) -> str:
     return "the words say what the numbers say"
 
 
-def _check_ledger(release: Release, ledger: Ledger) -> str:
+def _check_ledger(release: Release, ledger: Ledger | None) -> str:
     """The ledger is whole, has the release's head in its chain, and at that point says what the release says."""
     from discreet.privacy.ledger import Anchor
     from discreet.privacy.statement import make_statement
 
+    if ledger is None:
+        raise _Unchecked("no ledger was given; with --ledger the release is held against it")
     said = release.provenance.statement
     if not said:
         raise _Problem("the release names no ledger")
