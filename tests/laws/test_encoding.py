@@ -130,6 +130,14 @@ def test_the_airlock_counts_what_the_view_says(encoding: Encoding, memory: int |
             assert (table.noisy.values == exact).all()
 
 
+def test_rows_that_live_in_an_engine_are_not_encoded() -> None:
+    ibis = pytest.importorskip("ibis")
+    with Airlock.open(ibis.memtable(_draw(20)), SCHEMA, budget=PureDP(1)) as airlock:
+        with pytest.raises(DataError, match="binary encoding is counted only where rows are read"):
+            privbayes(airlock, spend=1, encoding="binary")
+        assert airlock.remaining == PureDP(1)
+
+
 @given(seed=st.integers(0, 10_000), rows=st.integers(1, 300), width=st.integers(1, 5))
 @settings(deadline=None, max_examples=30)
 def test_packed_counts_are_those_of_the_kernels(seed: int, rows: int, width: int) -> None:
