@@ -236,6 +236,10 @@ def test_the_json_schema_describes_what_is_written(tmp_path: Path, unit: str) ->
         (("provenance", "measurements", 0, "law"), {"law": "none"}),
         (("network", "cpts", 0, 0), 1.5),
         (("provenance", "statement", "ledger", "head"), "abc"),
+        (("provenance", "statement", "note"), "row 17"),
+        (("provenance", "statement"), {}),
+        (("software", "note"), "row 17"),
+        (("software", "numpy"), "row 17"),
     ):
         spoilt = json.loads(json.dumps(document))
         inner = spoilt
