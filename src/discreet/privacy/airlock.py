@@ -295,8 +295,10 @@ class Airlock:
         state = "closed" if self._counter is None else "open"
         return f"<Airlock {self._account.name!r}, {state}, {self.budget} {self.unit}, {len(self._schema)} attributes>"
 
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
+    def __reduce_ex__(self, *asked: object) -> NoReturn:
         raise AirlockError("an airlock cannot be copied or pickled: it would take the rows out of it")
+
+    __getstate__ = __copy__ = __deepcopy__ = __reduce_ex__
 
     def _open(self) -> Counter:
         if self._process != os.getpid():
