@@ -17,7 +17,7 @@ from discreet.privacy.ledger import open_ledger
 
 CHILD = """
 import json, os, signal, sys
-from discreet.privacy import airlock as module
+from discreet.privacy import questions as module
 from discreet.privacy.airlock import Airlock
 from discreet.privacy.ledger import Ledger
 from discreet.vocabulary.schema import Schema
