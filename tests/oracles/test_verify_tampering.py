@@ -14,6 +14,7 @@ import pytest
 import discreet as dc
 from discreet.doors.cli import main
 from discreet.judgement.replay import replay
+from discreet.judgement.report import make_page
 from discreet.judgement.verification import Verification
 from discreet.judgement.verify import verify, verify_file
 from discreet.learning.adaptive import adaptive
@@ -113,6 +114,12 @@ def test_exact_tables_do_not_pass_as_something_that_cannot_be_run_again(
     assert main(["verify", str(tmp_path / "release.json")]) == 1
     last = capsys.readouterr().out.splitlines()[-1]
     assert "it adds up" not in last and (outcome == "does not add up" or "not checked: numbers" in last)
+
+
+def test_a_report_promises_nothing_without_a_statement(document: Any) -> None:
+    spoilt = spoil(document, lambda known: known.update(statement={}))
+    with pytest.raises(FormatError, match="nothing can be promised"):
+        make_page(parse_release(json.dumps(spoilt)))
 
 
 def test_only_the_ledger_may_be_left_out_and_that_is_said(

@@ -17,7 +17,7 @@ from discreet.judgement.report_parts.page import assemble, figure
 from discreet.judgement.verdict import Audit
 from discreet.models.network import Network
 from discreet.models.provenance import Provenance
-from discreet.models.release import Release
+from discreet.models.release import Release, require_loss
 from discreet.privacy.budget import ZCDP, Budget, Infinite, budget_from_json
 from discreet.privacy.ledger_book import spell
 from discreet.vocabulary.errors import DiscreetError
@@ -45,7 +45,7 @@ def make_page(release: Release, audit: Audit | None = None) -> str:
     """The report as HTML; the same release always gives the same text. One with an audit is for the custodian."""
     network, known = release.network, release.provenance
     said = known.statement
-    loss = budget_from_json(said.get("loss") or json.loads(known.cost))
+    loss = budget_from_json(require_loss(known))
     name = str(said.get("account", "a private table"))
     parts = [
         *([] if audit is None else [warn()]),

@@ -113,11 +113,17 @@ def describe_provenance(provenance: Provenance) -> dict[str, Any]:
     }
 
 
+def require_loss(provenance: Provenance) -> Mapping[str, str]:
+    """The loss of the whole account: what one network cost says nothing of the rest, or of a look without noise."""
+    loss = provenance.statement.get("loss")
+    if not isinstance(loss, Mapping) or not loss:
+        raise FormatError("without the statement of the account that paid for it nothing can be promised")
+    return loss
+
+
 def state_promise(provenance: Provenance) -> str:
     """The privacy promise in words that a board understands; it covers everything paid for from the account."""
-    loss = provenance.statement.get("loss")
-    if not loss:  # the cost of one network alone says nothing of the rest, or of a look without noise
-        raise FormatError("without the statement of the account that paid for it nothing can be promised")
+    loss = require_loss(provenance)
     row = {
         "add-remove": "whether any one row is in the table or not",
         "replace-one": "what any one row of the table says",
