@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from discreet.algorithms.augmentation import draw_counts
 from discreet.algorithms.bounds import list_vertices, tighten
 from discreet.algorithms.bounds.tails import bound_by_chernoff, bound_sum
+from discreet.learning.planned import planned
 from discreet.models import examples
 from discreet.models.credal import (
     CredalNetwork,
@@ -26,6 +27,7 @@ from discreet.models.credal import (
 )
 from discreet.models.network import Network
 from discreet.models.provenance import Provenance
+from discreet.privacy.airlock import Airlock
 from discreet.vocabulary.law import DiscreteGaussian, DiscreteLaplace, Exact
 from discreet.vocabulary.measurement import Measurement
 from discreet.vocabulary.schema import Schema
@@ -316,3 +318,13 @@ def test_calibrated_intervals_are_narrower_and_mostly_right() -> None:
     assert all(narrower)
     again = calibrated(private, rng=19).query("dysp")
     assert np.array_equal(again.lower, answer.lower)
+
+
+@pytest.mark.parametrize("spend", ["1000", "40000"])
+def test_a_budget_so_large_that_the_noise_underflows(spend: str) -> None:
+    """The variance of the noise is 0 in floats; intervals then hold what the counts say, and little else."""
+    asia = examples.asia()
+    airlock = Airlock.open(asia.sample(1000, rng=1).arrow(), asia.schema, budget=spend)
+    answer = planned(airlock, asia.dag, spend=spend).query("smoke")
+    low, high = answer.interval("yes")
+    assert low <= answer["yes"] <= high < low + 0.01

@@ -97,7 +97,7 @@ def test_draws_keep_their_claim(kind: str, unit: Unit, nodes: int, trials: int) 
 def test_a_draw_of_regression_weights_keeps_its_claim(unit: Unit) -> None:
     """One weight, the constant's, and a label at one end of its bounds or the other."""
     column = BoundedColumn("0*1", -1, 1, "1/1048576")
-    found = calibrate_ball([(0, 1)], [column], 1, PureDP(EPSILON), unit=unit, precision=0.0, radius=1.0)
+    found = calibrate_ball([(0, 1)], [column], 1, PureDP(EPSILON), unit=unit, precision=1e-6, radius=1.0)
 
     def release(labels: list[float]) -> Draw:
         schema = Schema((Attribute.binned("label", (-1.0, 0.0, 1.0)),))

@@ -120,7 +120,8 @@ def _bound_margin(axes: Sequence[str], tables: Sequence[Measurement], tail: floa
         margin = exact[0].noisy.project(axes).values.astype(np.int64)
         return CountIntervals(tuple(axes), margin, margin)
     cells = count_cells(tables[0].noisy.sizes[name] for name in axes)
-    precision = np.array([1.0 / (found.law.variance * found.cells) for found in tables])
+    # At a huge ε the variance is 0 in floats; such a table is as good as exact.
+    precision = np.array([1.0 / max(found.law.variance * found.cells, 1e-300) for found in tables])
     weights = np.rint(FINENESS * precision / precision.max()).astype(np.int64)
     total = np.zeros([tables[0].noisy.sizes[name] for name in axes], dtype=np.int64)
     terms: list[Term] = []

@@ -24,7 +24,8 @@ RESOLUTION = 1e-12
 @lru_cache(maxsize=4096)
 def bound_sum(terms: tuple[Term, ...], tail: float) -> int:
     """A whole h with P(|Σ weight·noise| > h) ≤ tail; the smallest one wherever a convolution can tell."""
-    noisy = tuple(term for term in terms if not isinstance(term[0], Exact))
+    # A whole noise is not 0 with a probability of at most its variance; below 1e-200 no tail can tell.
+    noisy = tuple(term for term in terms if not isinstance(term[0], Exact) and term[0].variance > 1e-200)
     if not noisy:
         return 0
     wide = math.ceil(bound_by_chernoff(noisy, tail))
