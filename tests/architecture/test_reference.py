@@ -1,4 +1,4 @@
-"""The reference of the API: every public name is on the page, with its parameters and the first line of its docstring."""
+"""The reference of the library: every public name is there, with its parameters and its docstring's first line."""
 
 from __future__ import annotations
 
