@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-import discreet
+from _running import digest_sources
 from discreet.learning.planned import planned
 from discreet.models import examples
 from discreet.models.credal import CredalNetwork, calibrated, from_noise, idm
@@ -44,12 +42,7 @@ SOURCES = ("algorithms/bounds/*.py", "algorithms/augmentation.py", "models/creda
 @cache
 def version() -> str:
     """A digest of the sources that the trials are about, so that no stale one is taken for a new one."""
-    root = Path(discreet.__file__).parent
-    digest = hashlib.sha256(Path(__file__).read_bytes())
-    for pattern in SOURCES:
-        for path in sorted(root.glob(pattern)):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:12]
+    return digest_sources(SOURCES, Path(__file__))
 
 
 @dataclass(slots=True, eq=False)
@@ -183,23 +176,3 @@ def ask(network: Network, count: int, seed: int) -> Iterator[Question]:
         levels = {name: network.schema[name].levels[int(codes[name][row])] for name in names}
         target = names[0]
         yield target, levels.pop(target), levels
-
-
-@contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal, nothing in a pipe."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-        transient=True,
-    ) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda: bar.advance(task)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import discreet
+from _running import digest_sources
 from discreet.algorithms.metrics import compare_cpts, l1
 from discreet.models import examples
 from discreet.models.bif import read_bif
@@ -152,12 +152,7 @@ def _find_learner(learner: str) -> Callable[[Airlock, discreet.DAG, str], Networ
 @cache
 def version_of(learner: str) -> str:
     """A digest of the sources that a learner is made of, so that no stale cell is taken for a new one."""
-    root = Path(discreet.__file__).parent
-    digest = hashlib.sha256()
-    for pattern in _SOURCES[learner]:
-        for path in sorted(root.glob(pattern)):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:8]
+    return digest_sources(_SOURCES[learner])
 
 
 @dataclass(slots=True, eq=False)

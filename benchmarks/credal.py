@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from _credal_trials import Custodian, Trials, ask, certify, count_frequencies, fit_idm, progress
+from _credal_trials import Custodian, Trials, ask, certify, count_frequencies, fit_idm
+from _running import progress
 from discreet.algorithms.bounds import bound
 from discreet.learning.planned import planned
 from discreet.models import examples

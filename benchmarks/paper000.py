@@ -9,8 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from _paper000_reports import (
 )
 from _paper000_speed import time_planned
 from _paper000_trials import INDEPENDENT, LEARNERS, PLANNED, Case, Cells, find_peer_file, has_planned, learn
+from _running import progress
 from discreet.algorithms.metrics import compare_cpts
 from discreet.models.network import Network
 
@@ -94,7 +94,7 @@ def main() -> None:
 
 def run_queries(cells: Cells, cases: Sequence[Case], learners: Sequence[str], size: Size) -> None:
     """Figures 2 and 4, Tables 1 and 2: errors of parameters and queries for every learner, ε and run."""
-    with _progress("queries", len(cases) * len(learners) * len(size.epsilons) * size.query_runs) as advance:
+    with progress("queries", len(cases) * len(learners) * len(size.epsilons) * size.query_runs) as advance:
         for case in cases:
             queries = Queries.draw(case.network, seed=2020)
 
@@ -118,7 +118,7 @@ def run_queries(cells: Cells, cases: Sequence[Case], learners: Sequence[str], si
 def run_savings(cells: Cells, cases: Sequence[Case], learners: Sequence[str], size: Size) -> None:
     """D-Ind over the whole grid of ε, the others at ε = 1."""
     points = sum(len(size.grid) if learner == INDEPENDENT else 1 for learner in learners)
-    with _progress("saving", len(cases) * points * size.saving_runs) as advance:
+    with progress("saving", len(cases) * points * size.saving_runs) as advance:
         for case in cases:
             for learner in learners:
                 for epsilon in size.grid if learner == INDEPENDENT else ("1",):
@@ -135,7 +135,7 @@ def run_peer(cases: Sequence[Case], size: Size, out: Path) -> dict[str, float]:
     if python is None:
         return {}
     found = {}
-    with _progress("Private-PGM", len(cases)) as advance:
+    with progress("Private-PGM", len(cases)) as advance:
         for case in cases:
             measured, ours = [], []
             for run in range(size.peer_runs):
@@ -163,26 +163,6 @@ def _fill(
     cells.fill(
         (experiment, case.name, learner, epsilon, run), lambda: judge(learn(learner, case, epsilon, run), run)
     )
-
-
-@contextmanager
-def _progress(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal, nothing in a pipe."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-        transient=True,
-    ) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda: progress.advance(task)
 
 
 if __name__ == "__main__":

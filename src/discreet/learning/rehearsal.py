@@ -18,9 +18,9 @@ import numpy as np
 
 from discreet.learning.publication import choose_learner, find_learner
 from discreet.models.network import Network
-from discreet.privacy.budget import ApproxDP, Finite, PureDP, Unit, budget_from_json
-from discreet.privacy.mechanism import AdditiveNoise, Noise, calibrate_counts
-from discreet.privacy.subsample import Subsampling
+from discreet.privacy.budget import ApproxDP, Finite, Unit, budget_from_json
+from discreet.privacy.mechanism import AdditiveNoise, Noise
+from discreet.privacy.subsample import Subsampling, price_tables
 from discreet.vocabulary.encoding import Encoding
 from discreet.vocabulary.errors import AirlockError, BudgetError, DataError
 from discreet.vocabulary.graph import DAG
@@ -73,15 +73,9 @@ class Rehearsal:
     ) -> list[Measurement]:
         """The tables that `answer` has for these sets, calibrated as the airlock would."""
         cost = self.read_spend(spend)
-        inner = cost
-        if sampling is not None:
-            if not isinstance(cost, PureDP):
-                raise AirlockError(f"sampling amplifies pure ε only; the budget is {self.budget}")
-            inner = sampling.afford(cost)
         asked = [tuple(members) for members in sets]
-        mechanisms = calibrate_counts(asked, inner, unit=self.unit, noise=Noise(noise), shares=shares)
-        charged = cost.split(len(asked) if shares is None else shares)
-        found = self.answer(asked, mechanisms, charged, Fraction(1) if sampling is None else sampling.rate)
+        priced = price_tables(asked, cost, unit=self.unit, noise=noise, shares=shares, sampling=sampling)
+        found = self.answer(asked, *priced)
         self.asked += (request or "",)
         return found
 

@@ -10,18 +10,17 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
-from discreet.privacy.budget import Finite, PureDP, Unit
+from discreet.privacy.budget import Finite, Unit
 from discreet.privacy.counts import Counter
 from discreet.privacy.draws import PrivateDraw
 from discreet.privacy.linear import ProductStatistics, calibrate_linear
-from discreet.privacy.mechanism import AdditiveNoise, Noise, Selection, calibrate_choice, calibrate_counts
+from discreet.privacy.mechanism import AdditiveNoise, Noise, Selection, calibrate_choice
 from discreet.privacy.noise import add_noise, choose
 from discreet.privacy.scores import Score
 from discreet.privacy.scoring import Scorer
-from discreet.privacy.subsample import Subsampling
+from discreet.privacy.subsample import Subsampling, price_tables
 from discreet.privacy.sums import BoundedColumn, calibrate_sums
 from discreet.vocabulary.coefficients import Coefficients
 from discreet.vocabulary.errors import AirlockError
@@ -50,18 +49,10 @@ def ask_tables(
 ) -> Question:
     """One table of counts for each attribute set."""
     asked = [tuple(members) for members in sets]
-    inner: Finite = cost
-    if sampling is not None:
-        if sampling.unit is not unit:
-            raise AirlockError(f"the sampling is for {sampling.unit}, the account protects {unit}")
-        if not isinstance(cost, PureDP):
-            raise AirlockError(f"sampling amplifies pure ε only; the spend is {cost}")
-        inner = sampling.afford(cost)
     counter.check(asked, sampling)
-    mechanisms = calibrate_counts(asked, inner, unit=unit, noise=Noise(noise), shares=shares)
-    # What is charged for a table, which under sampling is less than what its noise alone would cost.
-    charged = cost.split(len(asked) if shares is None else shares)
-    rate = Fraction(1) if sampling is None else sampling.rate
+    mechanisms, charged, rate = price_tables(
+        asked, cost, unit=unit, noise=noise, shares=shares, sampling=sampling
+    )
 
     def draw() -> list[Any]:
         return [

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.privacy.budget import PureDP, Unit
+from discreet.privacy.budget import Finite, PureDP, Unit
 from discreet.privacy.conversion import round_down, round_up
-from discreet.vocabulary.errors import MechanismError
-from discreet.vocabulary.exact import show_fraction
+from discreet.privacy.mechanism import AdditiveNoise, Noise, calibrate_counts
+from discreet.vocabulary.errors import AirlockError, MechanismError
+from discreet.vocabulary.exact import Number, show_fraction
 
 CHUNK = 2**20
 """Rows per request for random bytes."""
@@ -120,3 +122,29 @@ def draw_subset(size: int, rows: int) -> npt.NDArray[np.bool_]:
     if size:
         chosen[np.argpartition(keys, size - 1)[:size]] = True
     return chosen
+
+
+def price_tables(
+    sets: Sequence[tuple[str, ...]],
+    cost: Finite,
+    *,
+    unit: Unit,
+    noise: Noise | str = Noise.LAPLACE,
+    shares: Sequence[Number] | None = None,
+    sampling: Subsampling | None = None,
+) -> tuple[tuple[AdditiveNoise, ...], tuple[Finite, ...], Fraction]:
+    """The noise of each table, what is charged for it, and the share of the rows that it counts.
+
+    Under sampling a table is charged less than what its noise alone would cost. Whoever rehearses a release or checks
+    one prices it here, too, so that all three agree.
+    """
+    inner: Finite = cost
+    if sampling is not None:
+        if sampling.unit is not unit:
+            raise AirlockError(f"the sampling is for {sampling.unit}, the account protects {unit}")
+        if not isinstance(cost, PureDP):
+            raise AirlockError(f"sampling amplifies pure ε only; the spend is {cost}")
+        inner = sampling.afford(cost)
+    mechanisms = calibrate_counts(sets, inner, unit=unit, noise=Noise(noise), shares=shares)
+    charged = cost.split(len(sets) if shares is None else shares)
+    return tuple(mechanisms), tuple(charged), Fraction(1) if sampling is None else sampling.rate

@@ -1,0 +1,40 @@
+"""What long benchmarks share: a bar on a terminal, and the digest by which finished work is known to be current."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import discreet
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal, nothing in a pipe."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    ) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)
+
+
+def digest_sources(patterns: Iterable[str], script: Path | None = None) -> str:
+    """A digest of sources of the package, and of a script, so that no stale result is taken for a new one."""
+    root = Path(discreet.__file__).parent
+    digest = hashlib.sha256(b"" if script is None else script.read_bytes())
+    for pattern in patterns:
+        for path in sorted(root.glob(pattern)):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:8]
