@@ -129,6 +129,16 @@ def run(method: str, data: Data, epsilon: str, limit: float, *, install: bool) -
     return Outcome(method, "", *errors, told["fit_s"], told["cpu_s"], told["sample_s"], told["peak_mb"])
 
 
+def write(outcomes: list[Outcome], path: Path) -> None:
+    """What was found so far, one line a method."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["method", "tv2", "tv3", "fit_s", "cpu_s", "sample_s", "peak_mb", "problem"])
+        writer.writerows(
+            (f.method, f.tv2, f.tv3, f.fit_s, f.cpu_s, f.sample_s, f.peak_mb, f.problem) for f in outcomes
+        )
+
+
 def show(outcomes: list[Outcome]) -> None:
     """The table, what failed at its end, then one name and one number a line."""
     print(
@@ -170,19 +180,14 @@ def main() -> None:
     if arguments.quick:
         data = data.take(np.random.default_rng(0).permutation(data.rows)[:2000])
     outcomes = []
+    arguments.out.mkdir(parents=True, exist_ok=True)
     for method in methods:
         start = time.perf_counter()
         found = run(method, data, arguments.epsilon, limit, install=not arguments.quick)
         outcomes.append(found)
+        write(outcomes, arguments.out / "peers.csv")  # after each: the slow ones may be stopped by hand
         result = found.problem or f"3-way TV {found.tv3:.4f}"
         print(f"{method:<20}{time.perf_counter() - start:7.1f} s  {result}", file=sys.stderr, flush=True)
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    with (arguments.out / "peers.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["method", "tv2", "tv3", "fit_s", "cpu_s", "sample_s", "peak_mb", "problem"])
-        writer.writerows(
-            (f.method, f.tv2, f.tv3, f.fit_s, f.cpu_s, f.sample_s, f.peak_mb, f.problem) for f in outcomes
-        )
     print(
         f"{data.name}: {data.rows:,} rows, {len(data.schema)} attributes, ε = {arguments.epsilon}, δ = {DELTA}"
     )

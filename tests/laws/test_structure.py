@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.algorithms.entropy import Layout, fit_margins
+from discreet.algorithms.clique_model import Layout
+from discreet.algorithms.entropy import fit_margins
 from discreet.algorithms.inference import Engine
 from discreet.algorithms.inference.triangulation import cliques_of, interaction_graph
 from discreet.learning.adaptive import adaptive, explain

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.algorithms.clique_model import CliqueModel, Layout
 from discreet.algorithms.consistency import settle, weigh_by_precision
-from discreet.algorithms.entropy import CliqueModel, Layout, fit_margins
+from discreet.algorithms.entropy import fit_margins
 from discreet.learning.prices import Prices, Rates, price_choice, price_singles, price_unit, read_part
 from discreet.learning.privbayes import privbayes
 from discreet.learning.stated import stated

