@@ -39,9 +39,7 @@ def list_jobs(data: Data, figures: list[str], budgets: list[str], *, quick: bool
     """Every point of the figures, or few of each."""
     epsilons = ("0.1", "1.6") if quick else tuple(budgets)
     if "4" in figures:
-        yield from compare_marginals(data, epsilons, 3)
-        if not quick:
-            yield from compare_marginals(data, epsilons, 4 if data.binary else 2)
+        yield from compare_marginals(data, epsilons, (3,) if quick else (3, 4) if data.binary else (2, 3))
     if "5" in figures:
         yield from compare_classifiers(data, epsilons[-1:] if quick else epsilons, ours_only=quick)
     if "2" in figures:

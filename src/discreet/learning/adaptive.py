@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -43,6 +44,8 @@ ROUNDS = 5
 """How often tables are made to agree and kept from going negative, in turn."""
 COUNT_PART = Fraction(1, 50)
 """What a private number of rows costs; prices only need it within a few percent."""
+MEAN_NOISE = 0.75
+"""The mean absolute noise for each standard deviation: 0.71 for Laplace noise, 0.8 for Gaussian."""
 LAST_PART = Fraction(1, 20)
 """A rest below this is not worth spreading over all sets."""
 
@@ -95,9 +98,11 @@ class _Search:
         """
         from discreet.privacy.scores import ModelError
 
+        singles = self.expect_noise()
         handicaps = [
             self.rates.handicap * self.prices.noise(values.size, self.prices.table(values.size))
-            for values in candidates.values()
+            + self.rates.known * sum(singles[name] for name in found)
+            for found, values in candidates.items()
         ]
         score = ModelError(
             (np.array(self.rows), *(values * self.rows for values in candidates.values())),
@@ -113,6 +118,14 @@ class _Search:
         self.choices.append(index)
         self.left -= part
         return list(candidates)[index - 1] if index else None
+
+    def expect_noise(self) -> dict[str, float]:
+        """The L1 noise that is left in the margin of each attribute, all tables that have it taken together."""
+        precision = dict.fromkeys(self.sizes, 0.0)
+        for found in self.measured:
+            for name in found.axes:
+                precision[name] += self.sizes[name] / (found.law.variance * found.cells)
+        return {name: MEAN_NOISE * self.sizes[name] / math.sqrt(known) for name, known in precision.items()}
 
     def fit(self) -> CliqueModel:
         """The model of everything that was measured so far; takes a better number of rows from it, too."""
@@ -145,7 +158,7 @@ def adaptive(
     most attributes that a choice puts together. All cliques of the model together have at most `model_cells` cells,
     which is checked before anything is allocated. Pure ε is spent on Laplace noise and permute-and-flip, ρ on Gaussian
     noise and the exponential mechanism; together exactly `spend`. Where rows are few for the noise, the search is
-    PrivBayes' greedy one.
+    PrivBayes' greedy one; where they are fewer still, attributes are left independent.
     """
     schema, whole = airlock.schema, airlock.read_spend(spend)
     moves = 1 if airlock.unit.value == "add-remove" else 2
@@ -160,13 +173,14 @@ def adaptive(
         search.rows, cost, counted = count_rows(airlock, whole * COUNT_PART, request and f"{request}/rows")
         search.measured += counted
         search.left -= Fraction(0) if cost.is_zero else COUNT_PART
-        if not given and search.rows < search.rates.signal * prices.noise(1, 1 / len(schema)):
-            return _search_greedily(search)
-        search.measure(singles, price_singles(prices, list(search.sizes.values()), search.rows, search.rates))
-        model = search.fit()
         typical = float(
             np.median([search.count_cells(pair) for pair in itertools.combinations(schema.names, 2)])
         )
+        if not given and search.rows < search.rates.signal * prices.noise(1, 1 / len(schema)):
+            hopeless = prices.noise(typical, 1 / len(schema)) > search.rates.hopeless * search.rows
+            return _search_greedily(search, k=0 if hopeless else None)
+        search.measure(singles, price_singles(prices, list(search.sizes.values()), search.rows, search.rates))
+        model = search.fit()
         unit = price_unit(prices, typical, search.rows, float(search.left), len(schema), search.rates)
         search.prices = replace(prices, unit=unit)
         if given:
@@ -189,10 +203,10 @@ def adaptive(
     return Network(schema, dag, cpts, provenance=provenance)
 
 
-def _search_greedily(search: _Search) -> Network:
-    """PrivBayes with what is left: where the noise is large, one choice for each attribute is all that pays."""
+def _search_greedily(search: _Search, k: int | None) -> Network:
+    """PrivBayes with what is left: where the noise is large, one choice for each attribute is the most that pays."""
     rest = search.whole * search.left
-    found = privbayes(search.airlock, spend=rest, request=search.request and f"{search.request}/greedy")
+    found = privbayes(search.airlock, spend=rest, k=k, request=search.request and f"{search.request}/greedy")
     known = found.provenance
     assert known is not None
     told = replace(

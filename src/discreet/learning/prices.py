@@ -16,8 +16,10 @@ class Rates:
     """The L1 noise that a typical single attribute may have at the first look, as a part of the rows."""
     noise: float = 0.09
     """The L1 noise that a typical pair may have, as a part of the rows."""
-    signal: float = 200.0
+    signal: float = 85.0
     """Rows for each unit of noise, if all attributes shared the budget, below which a greedy search does better."""
+    hopeless: float = 0.35
+    """There, the L1 noise of a typical pair, as a part of the rows, above which no dependence is looked for at all."""
     fewest: float = 1.0
     """The fewest typical pairs that the budget is cut into, for each attribute: noise or not."""
     most: float = 6.0
@@ -26,6 +28,8 @@ class Rates:
     """The scale of the noise in a choice, as a part of the rows; it costs a tenth to all of a typical pair's price."""
     handicap: float = 0.4
     """How much of its expected noise a candidate must be wrong by: making tables agree takes off the rest."""
+    known: float = 0.4
+    """How much of the noise in its single attributes, too: what they are wrong by says nothing of how they depend."""
     batch: float = 0.35
     """Sets that are chosen between two fits, as a part of the number of attributes; at first, a whole tree."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
@@ -38,11 +39,17 @@ if TYPE_CHECKING:
     from discreet.privacy.mechanism import Selection
 
 Estimation = Literal["consistent", "printed"]
+Reader = Callable[[Table, Sequence[str], Measurement], Table]
+"""Makes a conditional of a settled table, a family, and the measurement behind it."""
 
 ROUNDS = 5
 """How often tables are made to agree and kept from going negative, in turn."""
 STRENGTH = 0.5
-"""Rows of data that the coarser conditionals are worth in each row of a table."""
+"""Rows of data that the coarser conditionals are worth in each row, and for each standard deviation of its noise."""
+THETA = 4
+"""The mean count of a cell in units of noise, as the paper chose it."""
+THETA_OF_TWO = 3
+"""The same where all attributes have two levels and tables are made to agree, which makes them less noisy."""
 
 
 @stated
@@ -54,7 +61,7 @@ def privbayes(
     score: ScoreName = "R",
     encoding: Kind = "vanilla",
     k: int | None = None,
-    theta: Number = 4,
+    theta: Number | None = None,
     selection: Selection | str = "permute-and-flip",
     estimation: Estimation = "consistent",
     required: Iterable[Edge] = (),
@@ -72,6 +79,7 @@ def privbayes(
     negative counts off and normalises; the default gives a table a share by its cells, makes all tables agree where
     they overlap, by inverse variance, goes to the nearest tables without negative cells, and lets rows of a
     conditional that are seldom seen follow coarser ones.
+    `theta` is 4, or 3 where all attributes have two levels and tables are made to agree.
     As printed: unit replace-one, β = 1/2, score I or F, `selection="exponential"`, `estimation="printed"`, and for
     attributes of more than two levels `encoding="binary"`.
 
@@ -86,6 +94,9 @@ def privbayes(
         raise BudgetError(f"β lies strictly between 0 and 1, not {show_fraction(share)}")
     if estimation not in ("consistent", "printed"):
         raise MechanismError(f"the estimation is 'consistent' or 'printed', not {estimation!r}")
+    if theta is None:
+        halved = set(airlock.schema.sizes.values()) == {2} and estimation == "consistent"
+        theta = THETA_OF_TWO if halved else THETA
     structure = greedy(
         airlock,
         spend=whole * share,
@@ -113,7 +124,7 @@ def privbayes(
             shares=None if estimation == "printed" else share_by_cells(families, view.schema.sizes, rest),
             request=request and f"{request}/tables",
         )
-    read: Callable[[Table, Sequence[str]], Table] = condition
+    read: Reader = lambda table, family, _: condition(table, family)  # noqa: E731
     if estimation == "printed":
         tables = clamp_tables(measured)
     else:
@@ -128,7 +139,7 @@ def make_network(
     structure: Structure,
     measured: Sequence[Measurement],
     tables: Sequence[Table],
-    read: Callable[[Table, Sequence[str]], Table],
+    read: Reader,
     cost: Finite,
     details: dict[str, Any],
 ) -> Network:
@@ -141,7 +152,7 @@ def make_network(
     for name in structure.order:
         family = dag.family(name)
         home = find_home(family, tables, encoding)
-        cpts[name] = read(encoding.coarsen(tables[home], family), family)
+        cpts[name] = read(encoding.coarsen(tables[home], family), family, measured[home])
         errors[name] = predict_noise(measured[home], rows)
     for name in dag.nodes:
         if name not in cpts:  # tied to other nodes without any noise
@@ -186,10 +197,11 @@ def agree(measured: Sequence[Measurement], rows: float | None, encoding: Encodin
     return tuple(Table(table.axes, table.values * mask) for table, mask in zip(settled, masks, strict=True))
 
 
-def shrink(table: Table, family: Sequence[str]) -> Table:
-    """P(child | parents) from a table over the family, rows with few counts drawn towards coarser conditionals."""
+def shrink(table: Table, family: Sequence[str], measured: Measurement) -> Table:
+    """P(child | parents) from a table over the family, rows with little but noise drawn towards coarser ones."""
     counts = np.maximum(np.asarray(table.project(family).values, dtype=np.float64), 0.0)
-    return Table(tuple(family), np.ascontiguousarray(smooth_rows(counts, STRENGTH)))
+    strength = STRENGTH * (1.0 + math.sqrt(measured.law.variance))
+    return Table(tuple(family), np.ascontiguousarray(smooth_rows(counts, strength)))
 
 
 def share_by_cells(sets: Sequence[Sequence[str]], sizes: dict[str, int], spend: Finite) -> list[Fraction]:
