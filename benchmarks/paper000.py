@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from _paper000_mbi import compare_with_mbi, open_environment
+from _environments import open_environment
+from _paper000_mbi import ENVIRONMENT, compare_with_mbi
 from _paper000_queries import Queries
 from _paper000_reports import (
     report_budgets,
@@ -33,7 +34,6 @@ from discreet.models.network import Network
 
 NETWORKS = ("asia", "sachs", "child", "alarm")
 OTHERS = ("insurance", "hailfinder", "win95pts")
-ENVIRONMENT = Path.home() / ".cache" / "discreet-bench" / "mbi-2.0.0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +131,9 @@ def run_peer(cases: Sequence[Case], size: Size, out: Path) -> dict[str, float]:
     """Private-PGM and our own estimate on the tables that planned measures; empty if it cannot be had."""
     from discreet.learning.planned import estimate
 
-    python = open_environment(ENVIRONMENT, install=size.install)
-    if python is None:
+    python = open_environment(*ENVIRONMENT, install=size.install)
+    if isinstance(python, str):
+        print(f"Private-PGM: {python}", file=sys.stderr)
         return {}
     found = {}
     with progress("Private-PGM", len(cases)) as advance:

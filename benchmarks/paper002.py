@@ -201,7 +201,7 @@ def main() -> None:
     trials = [make_trial(rng) for _ in range(10 if quick else 100)]
     epsilons = [1.0, 100.0] if quick else [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0]
     accuracies = run_figure_1(trials, epsilons)
-    for epsilon, scores in fit_peer(arguments.out.resolve(), list(trials), epsilons).items():
+    for epsilon, scores in fit_peer(list(trials), epsilons).items():
         accuracies["diffprivlib", epsilon] = scores
     lines = [
         (name, epsilon, np.mean(found), np.std(found, ddof=1) / math.sqrt(len(found)))
@@ -215,7 +215,7 @@ def main() -> None:
 
     larger = [make_trial(rng, 5000) for _ in range(2 if quick else 10)]
     with_rows = run_figure_1(larger, [1.0])
-    peer_rows = fit_peer(arguments.out.resolve(), list(larger), [1.0]).get(1.0, [math.nan])
+    peer_rows = fit_peer(list(larger), [1.0]).get(1.0, [math.nan])
     for name, found in [
         *((name, found) for (name, _), found in with_rows.items()),
         ("diffprivlib", peer_rows),

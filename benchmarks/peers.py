@@ -20,12 +20,12 @@ from pathlib import Path
 
 import numpy as np
 
+from _environments import open_environment
 from _paper004_data import Data, read_data
 from discreet.algorithms.metrics import mean_variation
 from discreet.privacy.budget import ApproxDP
 from discreet.privacy.conversion import afford_zcdp
 
-CACHE = Path.home() / ".cache" / "discreet-bench"
 WORKER = Path(__file__).with_name("_peers_worker.py")
 DELTA = "1e-5"
 PACKAGES = {
@@ -63,32 +63,10 @@ class Outcome:
     peak_mb: float = float("nan")
 
 
-def open_environment(peer: str, *, install: bool) -> Path | str:
-    """The interpreter of a peer's environment, made if need be; or, as text, why there is none."""
-    if peer == "ours":
-        return Path(sys.executable)
-    name, packages = PACKAGES[peer]
-    place = CACHE / name
-    python, ready = place / "bin" / "python", place / ".ready"
-    if ready.exists():
-        return python
-    if not install:
-        return f"no environment in {place}; a full run makes one"
-    print(f"{peer}: making {place}", file=sys.stderr, flush=True)
-    try:
-        subprocess.run([sys.executable, "-m", "venv", str(place)], check=True, capture_output=True)
-        command = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check", *packages]
-        subprocess.run(command, check=True, capture_output=True, timeout=1800)
-    except (OSError, subprocess.SubprocessError) as error:
-        reason = getattr(error, "stderr", None) or str(error).encode()
-        return f"cannot be installed: {reason.decode(errors='replace').strip()[-200:]}"
-    ready.touch()
-    return python
-
-
 def run(method: str, data: Data, epsilon: str, limit: float, *, install: bool) -> Outcome:
     """Fit and draw in a process of its own; killed, with all that it started, when the time is up."""
-    python = open_environment(method.partition("_")[0], install=install)
+    peer = method.partition("_")[0]
+    python = Path(sys.executable) if peer == "ours" else open_environment(*PACKAGES[peer], install=install)
     if isinstance(python, str):
         return Outcome(method, python)
     with tempfile.TemporaryDirectory() as folder:
