@@ -43,6 +43,8 @@ HALVED = ("voters", "insurance", "hotel")
 """Tables that are written a second time, as NAME_halved, with two levels an attribute."""
 WIDEST = 24
 """At most so many columns, the first ones."""
+WIDEST_HALVED = 16
+"""The same for tables of two levels: the printed method looks at all sets of many parents there."""
 
 
 def cut(column: pd.Series) -> tuple[pd.Series, str]:
@@ -84,7 +86,7 @@ def write(found: pd.DataFrame, path: Path, *, halved: bool) -> None:
         labels, kind = cut(found[column])
         labels = halve(labels, kind) if halved else labels
         levels = sorted(labels.unique())
-        if len(levels) > 1 and len(columns) < WIDEST:
+        if len(levels) > 1 and len(columns) < (WIDEST_HALVED if halved else WIDEST):
             columns[column] = labels
             domain[column] = {"kind": kind, "levels": levels}
     pd.DataFrame(columns).to_csv(path.with_suffix(".csv"), index=False)
