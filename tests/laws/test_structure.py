@@ -15,7 +15,7 @@ from discreet.algorithms.clique_model import Layout
 from discreet.algorithms.entropy import fit_margins
 from discreet.algorithms.inference import Engine
 from discreet.algorithms.inference.triangulation import cliques_of, interaction_graph
-from discreet.learning.adaptive import adaptive, explain
+from discreet.learning.adaptive import adaptive, expect_noise, explain
 from discreet.learning.prices import Prices
 from discreet.learning.privbayes import privbayes
 from discreet.learning.structure import greedy
@@ -152,14 +152,49 @@ def test_the_budget_is_spent_exactly(asia: Network, unit: str, budget: PureDP | 
 
 @pytest.mark.parametrize("unit", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("budget", [PureDP("5/7"), ZCDP("1/9")])
+@pytest.mark.parametrize("rows", [1, 50, 400, 5000])  # no dependence is looked for, greedy search, adaptive
 def test_the_adaptive_search_spends_exactly_its_budget(
-    asia: Network, unit: str, budget: PureDP | ZCDP
+    asia: Network, unit: str, budget: PureDP | ZCDP, rows: int
 ) -> None:
-    airlock = _open(asia, 400, budget, unit)
+    airlock = _open(asia, rows, budget, unit)
     network = adaptive(airlock, spend=budget)
     assert airlock.remaining.is_zero
     assert network.nodes == asia.nodes
     assert explain(network).count("\n") == len(network.provenance.details["batches"])
+
+
+def test_where_noise_drowns_the_rows_attributes_are_left_independent() -> None:
+    child = examples.child()
+    for unit, public in (("add-remove", 0), ("replace-one", 1)):
+        airlock = _open(child, 1000, PureDP("1/10"), unit)
+        network = adaptive(airlock, spend="1/10")
+        assert network.dag.edges() == ()
+        assert airlock.remaining.is_zero
+        assert (
+            len(network.provenance.measurements) == len(child.nodes) + 1 - public
+        )  # each once, and the rows
+    assert adaptive(_open(child, 50_000, PureDP(1)), spend=1).dag.edges()
+
+
+def test_the_noise_in_margins_is_that_of_all_tables_together() -> None:
+    airlock = Airlock.open(
+        {"a": [0, 1], "b": [0, 2]}, Schema.of({"a": [0, 1], "b": [0, 1, 2]}), budget=PureDP(9)
+    )
+    measured = [*airlock.measure([("a",)], spend=1), *airlock.measure([("a", "b")], spend=2)]
+    single, pair = (found.law.variance for found in measured)
+    expected = expect_noise(measured, {"a": 2, "b": 3})
+    assert expected["a"] == pytest.approx(0.75 * 2 / math.sqrt(1 / single + 1 / (3 * pair)))
+    assert expected["b"] == pytest.approx(0.75 * 3 * math.sqrt(2 * pair))
+
+
+def test_the_default_of_theta_allows_more_parents_only_where_tables_agree(asia: Network) -> None:
+    def find(**options: object) -> float:
+        airlock = _open(asia, 2000, PureDP(1))
+        return privbayes(airlock, spend=1, rng=0, **options).provenance.details["structure"]["theta"]  # type: ignore[arg-type]
+
+    assert (find(), find(estimation="printed"), find(theta=5)) == (3, 4, 5)
+    airlock = _open(examples.child(), 2000, PureDP(1))
+    assert privbayes(airlock, spend=1, rng=0).provenance.details["structure"]["theta"] == 4
 
 
 def test_as_printed_only_the_tables_from_k_plus_1_on_are_measured(asia: Network) -> None:

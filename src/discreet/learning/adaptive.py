@@ -20,6 +20,7 @@ import numpy as np
 from discreet.algorithms.clique_model import CliqueModel, Layout
 from discreet.algorithms.consistency import settle, weigh_by_precision
 from discreet.algorithms.entropy import fit_margins
+from discreet.learning.adaptive_candidates import Set, join_groups, list_candidates, prune
 from discreet.learning.prices import Prices, Rates, price_choice, price_singles, price_unit, read_part
 from discreet.learning.privbayes import privbayes
 from discreet.learning.stated import stated
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 MODEL_CELLS = 2**17
 """The cells of all cliques together: such a model fits in a fraction of a second and answers queries at once."""
-MOST_CANDIDATES = 2**11
-"""Sets that one choice looks at."""
 WIDE = 16
 """A set of three and more attributes has at most so many times the cells of a typical pair."""
 ROUNDS = 5
@@ -48,8 +47,6 @@ MEAN_NOISE = 0.75
 """The mean absolute noise for each standard deviation: 0.71 for Laplace noise, 0.8 for Gaussian."""
 LAST_PART = Fraction(1, 20)
 """A rest below this is not worth spreading over all sets."""
-
-Set = tuple[str, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -98,7 +95,7 @@ class _Search:
         """
         from discreet.privacy.scores import ModelError
 
-        singles = self.expect_noise()
+        singles = expect_noise(self.measured, self.sizes)
         handicaps = [
             self.rates.handicap * self.prices.noise(values.size, self.prices.table(values.size))
             + self.rates.known * sum(singles[name] for name in found)
@@ -118,14 +115,6 @@ class _Search:
         self.choices.append(index)
         self.left -= part
         return list(candidates)[index - 1] if index else None
-
-    def expect_noise(self) -> dict[str, float]:
-        """The L1 noise that is left in the margin of each attribute, all tables that have it taken together."""
-        precision = dict.fromkeys(self.sizes, 0.0)
-        for found in self.measured:
-            for name in found.axes:
-                precision[name] += self.sizes[name] / (found.law.variance * found.cells)
-        return {name: MEAN_NOISE * self.sizes[name] / math.sqrt(known) for name, known in precision.items()}
 
     def fit(self) -> CliqueModel:
         """The model of everything that was measured so far; takes a better number of rows from it, too."""
@@ -287,54 +276,24 @@ def _choose_batch(
     return batch
 
 
+def expect_noise(measured: Sequence[Measurement], sizes: dict[str, int]) -> dict[str, float]:
+    """The L1 noise that is left in the margin of each attribute, all tables that have it taken together.
+
+    A cell of the margin sums the noise of cells/levels cells of a table, so its precision is levels/(variance·cells).
+    """
+    precision = dict.fromkeys(sizes, 0.0)
+    for found in measured:
+        for name in found.axes:
+            precision[name] += sizes[name] / (found.law.variance * found.cells)
+    return {name: MEAN_NOISE * sizes[name] / math.sqrt(known) for name, known in precision.items()}
+
+
 def _add(search: _Search, batch: Sequence[Set], part: Fraction) -> CliqueModel:
     """Measure a batch and fit the model again."""
     search.measure(batch, part)
     search.batches.append(list(batch))
     search.chosen = prune([*search.chosen, *batch])
     return search.fit()
-
-
-def list_candidates(
-    model: CliqueModel, chosen: Sequence[Set], width: int, most_cells: float, sizes: dict[str, int]
-) -> dict[Set, Array]:
-    """Sets that could be measured next, with what the model expects: all pairs, and wider ones inside cliques."""
-    holders: dict[str, list[frozenset[str]]] = {name: [] for name in sizes}
-    for members in chosen:
-        for name in members:
-            holders[name].append(frozenset(members))
-
-    def is_new(members: Set) -> bool:
-        return not any(found.issuperset(members) for found in holders[members[0]])
-
-    found = {table.axes: table.values for table in model.pairs() if is_new(table.axes)}
-    for size in range(3, width + 1):
-        for belief in sorted(model.beliefs, key=lambda table: table.cells):
-            for members in itertools.combinations(belief.axes, size):
-                if len(found) >= MOST_CANDIDATES:
-                    return found
-                small = count_cells(sizes[name] for name in members) <= most_cells
-                if small and members not in found and is_new(members):
-                    found[members] = belief.project(members).values
-    return found
-
-
-def prune(sets: Iterable[Set]) -> list[Set]:
-    """The sets that no other contains, each once, in order."""
-    unique = list({frozenset(found): found for found in sets}.values())
-    return [found for found in unique if not any(set(found) < set(other) for other in unique)]
-
-
-def join_groups(batch: Sequence[Set]) -> list[set[str]]:
-    """The attributes that a batch links, in groups."""
-    groups: list[set[str]] = []
-    for members in batch:
-        joined = set(members)
-        for group in [found for found in groups if found & joined]:
-            groups.remove(group)
-            joined |= group
-        groups.append(joined)
-    return groups
 
 
 def _read_sets(search: _Search, sets: Iterable[Sequence[str]], model_cells: int) -> list[Set]:
