@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import discreet as dc
 from discreet.doors.cli import main
 from discreet.learning.independent import independent
+from discreet.learning.preview import rehearse
 from discreet.learning.publication import publish
 from discreet.models.release import format_release, make_release, parse_release, read_release
 from discreet.privacy.budget import PureDP
@@ -144,6 +146,25 @@ def test_the_example_folder_is_ready_to_run(
     assert main(["examples", "other"]) == 2
     assert [path.name for path in Path("other").iterdir()] == ["patients.csv"]
     assert Path("other/patients.csv").read_text() == "mine"
+
+
+@pytest.mark.parametrize("learner", ["adaptive", "privbayes"])
+@pytest.mark.parametrize("rows", [1, 60, 100_000])
+@pytest.mark.parametrize("spend", [dc.PureDP("1/3"), dc.ZCDP("1/50")])
+def test_the_plan_of_a_search_accounts_for_every_part_of_the_budget(
+    learner: str, rows: int, spend: dc.PureDP | dc.ZCDP
+) -> None:
+    preview = rehearse(ASIA.schema, None, spend=spend, learner=learner, rows=rows)
+    told = preview.to_json()
+    (kind,) = spend.to_json()
+    parts = [
+        Fraction(cost[kind]) for cost in [*(table["cost"] for table in told["tables"]), *told["choices"]]
+    ]
+    assert sum(parts) == Fraction(spend.to_json()[kind])
+    words = preview.explain()
+    (line,) = (line for line in words.splitlines() if line.startswith("private choices"))
+    assert line.split()[2] == str(len(preview.choices))
+    assert ("so much noise" in words) == (learner == "adaptive" and rows < 100)
 
 
 @pytest.mark.parametrize("learner", ["planned", "independent", "dependent", "privbayes"])

@@ -153,7 +153,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what a release would measure, with which noise, and how wrong it would be; nothing is read or spent."""
-    from discreet.learning.rehearsal import rehearse
+    from discreet.learning.preview import rehearse
 
     spend = read_spend(epsilon, delta, rho)
     declared, dag = read_question(schema, graph)
