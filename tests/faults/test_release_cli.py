@@ -126,6 +126,8 @@ CASES: dict[str, tuple[Callable[[Path], list[str]], str]] = {
     "not a ledger": (option("--ledger", "PLACE/rows.csv"), "rows.csv"),
     "no such learner": (option("--learner", "clever"), "'clever'"),
     "learner that finds graphs": (option("--learner", "privbayes"), "finds the graph itself"),
+    "arrow for a learner with a graph": (option("--require", "smoke -> lung"), "--require is for --learner privbayes"),
+    "encoding for a learner with a graph": (option("--encoding", "binary"), "--encoding is for --learner privbayes"),
     "request of two lines": (option("--request", "a\nb"), "a request id"),
     "folder that is not there": (option("--out", "PLACE/no/such/folder"), "no such folder"),
     "file in the way": (option("--out", "PLACE/rows.csv"), "is a file"),
@@ -169,6 +171,40 @@ def test_bad_input_is_one_line_and_costs_nothing(
     assert len(said.err) < 600
     assert list_files(place) == before, "no file was written, and the ledger is the same to the byte"
     assert not (place / "out").exists()
+
+
+KNOWLEDGE = {
+    "unknown attribute": (["--forbid", "lung -> luck"], "--forbid: 'luck' is not an attribute"),
+    "no arrow": (["--require", "lung"], "--require: 'lung' has no arrow"),
+    "arrow to nowhere": (["--require", "lung ->"], "leads nowhere"),
+    "both": (["--require", "age -> lung", "--forbid", "smoke -> age -> lung"], "both required and forbidden"),
+    "cycle": (["--require", "smoke -> lung", "--require", "lung -> smoke"], "cycle"),
+    "bits": (["--require", "smoke -> lung", "--encoding", "binary"], "binary encoding"),
+    "no such encoding": (["--encoding", "morse"], "'morse'"),
+}
+
+
+@pytest.mark.parametrize("command", ["plan", "release"])
+@pytest.mark.parametrize("case", KNOWLEDGE)
+def test_knowledge_that_cannot_be_meant_is_refused_before_a_ledger_is_made(
+    place: Path, case: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given, told = KNOWLEDGE[case]
+    paying = [
+        "--ledger",
+        str(place / "new"),
+        "--account",
+        "a",
+        "--create-ledger",
+        "--out",
+        str(place / "out"),
+    ]
+    asked = [command, str(place / "rows.csv"), "--schema", str(place / "schema.toml"), "--epsilon", "1"]
+    before = list_files(place)
+    assert main([*asked, *(paying if command == "release" else ()), "--learner", "privbayes", *given]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("error: ") and said.err.count("\n") == 1 and told in said.err, said.err
+    assert list_files(place) == before
 
 
 def test_the_same_input_without_a_fault_is_accepted(place: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.models.edges import format_edges, parse_edges
+from discreet.models.edges import format_edges, parse_arrows, parse_edges
 from discreet.models.reading import read_graph
 from discreet.vocabulary.errors import DiscreetError, GraphError
 from discreet.vocabulary.graph import DAG
@@ -71,3 +71,14 @@ def test_a_graph_is_told_by_its_content(tmp_path: Path) -> None:
         assert all(set(found.parents_of(node)) == set(asia.dag.parents_of(node)) for node in found.nodes)
     with pytest.raises(DiscreetError, match="in the graph but not in the schema"):
         read_graph(tmp_path / "one.txt", asia.schema.select(["lung", "smoke"]))
+
+
+def test_arrows_of_an_option_are_read_as_those_of_a_file() -> None:
+    schema = Schema.of({name: [0, 1] for name in ("a", "b c", "d")})
+    assert parse_arrows(['a -> "b c" → d', "a->d", "a -> d"], schema, "--require") == [
+        ("a", "b c"), ("b c", "d"), ("a", "d"),
+    ]  # fmt: skip
+    assert parse_arrows([], schema, "--require") == []
+    for text, told in (("a -> e", "'e'"), ("a", "no arrow"), ("", "no arrow"), ("a -> -> d", "cannot read")):
+        with pytest.raises(GraphError, match=told):
+            parse_arrows([text], schema, "--require")

@@ -148,6 +148,37 @@ def test_the_example_folder_is_ready_to_run(
     assert Path("other/patients.csv").read_text() == "mine"
 
 
+def test_what_is_known_of_the_graph_holds_in_the_release_and_verifies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dc.examples.asia().sample(3000, rng=2).write(tmp_path / "rows.csv")
+    ASIA.schema.write(tmp_path / "schema.toml")
+    ledger = str(tmp_path / "ledger")
+    assert not main([
+        "release", str(tmp_path / "rows.csv"), "--schema", str(tmp_path / "schema.toml"), "--epsilon", "5",
+        "--ledger", ledger, "--account", "a", "--create-ledger", "--out", str(tmp_path / "out.json"),
+        "--learner", "privbayes", "--require", "asia -> dysp", "--forbid", "smoke -> lung",
+        "--forbid", "lung -> smoke",
+    ])  # fmt: skip
+    edges = read_release(tmp_path / "out.json").network.dag.edges()
+    assert ("asia", "dysp") in edges
+    assert not {("smoke", "lung"), ("lung", "smoke")} & set(edges)
+    assert not main(["verify", str(tmp_path / "out.json"), "--ledger", ledger])
+    assert "it adds up" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("rows", [200, 5000])
+@pytest.mark.parametrize("learner", ["adaptive", "privbayes"])
+def test_a_search_tells_how_far_it_is(tmp_path: Path, learner: str, rows: int) -> None:
+    told: list[tuple[int, int, str]] = []
+    publish(
+        ASIA.sample(rows, rng=1).arrow(), ASIA.schema, None, spend=PureDP(1), ledger=tmp_path / "ledger",
+        account="a", create=True, learner=learner, progress=lambda *step: told.append(step),
+    )  # fmt: skip
+    done = [step[0] for step in told]
+    assert done and done == sorted(done) and all(0 < step[0] <= step[1] and step[2] for step in told)
+
+
 @pytest.mark.parametrize("learner", ["adaptive", "privbayes"])
 @pytest.mark.parametrize("rows", [1, 60, 100_000])
 @pytest.mark.parametrize("spend", [dc.PureDP("1/3"), dc.ZCDP("1/50")])

@@ -17,6 +17,7 @@ from discreet.vocabulary.errors import BudgetError, FormatError, MechanismError
 
 if TYPE_CHECKING:
     from discreet.learning.publication import Publication
+    from discreet.learning.structure import Progress as Move
     from discreet.models.release import Release
     from discreet.privacy.budget import Finite
     from discreet.vocabulary.graph import DAG
@@ -62,6 +63,22 @@ EncodingName = Annotated[
         "taxonomies as parents). [default: vanilla]",
     ),
 ]
+Required = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--require",
+        metavar='"A -> B"',
+        help="An arrow that privbayes must put into the graph, because you know it; may be given several times.",
+    ),
+]
+Forbidden = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--forbid",
+        metavar='"A -> B"',
+        help="An arrow that privbayes must leave out; may be given several times.",
+    ),
+]
 
 
 def release(
@@ -82,6 +99,8 @@ def release(
     unit: UnitName = None,
     learner: LearnerName = None,
     encoding: EncodingName = None,
+    require: Required = None,
+    forbid: Forbidden = None,
     request: Annotated[
         str | None,
         typer.Option(
@@ -110,8 +129,8 @@ def release(
     whole = None if budget is None else read_budget(budget)
     paths = plan_files(out)
     declared, dag = read_question(schema, graph)
-    options = read_options(learner, encoding, declared)
-    with show_progress("counting, drawing noise, estimating"):
+    options = read_options(learner, declared, encoding, require, forbid)
+    with show_progress("counting, drawing noise, estimating") as progress:
         made = publish(
             data,
             declared,
@@ -126,6 +145,7 @@ def release(
             unit=unit,
             create=create_ledger,
             memory=memory,
+            progress=progress,
         )
         write_files(made.release, paths)
     if as_json:
@@ -147,6 +167,8 @@ def plan(
     unit: UnitName = None,
     learner: LearnerName = None,
     encoding: EncodingName = None,
+    require: Required = None,
+    forbid: Forbidden = None,
     rows: Annotated[
         int, typer.Option(help="Your guess of the number of rows; DATA itself is not looked at.", min=1)
     ] = 10_000,
@@ -157,7 +179,7 @@ def plan(
 
     spend = read_spend(epsilon, delta, rho)
     declared, dag = read_question(schema, graph)
-    options = read_options(learner, encoding, declared)
+    options = read_options(learner, declared, encoding, require, forbid)
     found = rehearse(
         declared, dag, spend=spend, unit=unit or "add-remove", learner=learner, rows=rows, options=options
     )
@@ -175,17 +197,30 @@ def read_spend(epsilon: str | None, delta: str | None, rho: str | None) -> Finit
     raise BudgetError("say what the release may cost: --epsilon, or --epsilon with --delta, or --rho alone")
 
 
-def read_options(learner: str | None, encoding: str | None, schema: Schema) -> dict[str, Any]:
-    """The options of the learner; an encoding that cannot be made is refused before a ledger is opened."""
+def read_options(
+    learner: str | None,
+    schema: Schema,
+    encoding: str | None,
+    require: list[str] | None,
+    forbid: list[str] | None,
+) -> dict[str, Any]:
+    """The options of the learner; what cannot be meant is refused before a ledger is opened."""
+    from discreet.learning.structure_candidates import Knowledge
+    from discreet.models.edges import parse_arrows
     from discreet.vocabulary.encoding import Encoding
 
-    if encoding is None:
-        return {}
-    if learner != "privbayes":
+    given = {"--encoding": encoding, "--require": require, "--forbid": forbid}
+    named = [option for option, value in given.items() if value]
+    if named and learner != "privbayes":
         raise MechanismError(
-            f"--encoding is for --learner privbayes, not for {learner or 'the default learner'}"
+            f"{named[0]} is for --learner privbayes, not for {learner or 'the default learner'}"
         )
-    return {"encoding": Encoding.of(encoding, schema).kind}
+    encoded = Encoding.of(encoding or "vanilla", schema)
+    required = parse_arrows(require or (), schema, "--require")
+    forbidden = parse_arrows(forbid or (), schema, "--forbid")
+    Knowledge.read(encoded, required, forbidden, order=None, start=None)
+    asked = {"encoding": encoding, "required": required, "forbidden": forbidden}
+    return {name: value for name, value in asked.items() if value}
 
 
 def read_question(schema: Path, graph: Path | None) -> tuple[Schema, DAG | None]:
@@ -233,15 +268,22 @@ def write_files(made: Release, paths: dict[str, Path]) -> None:
 
 
 @contextmanager
-def show_progress(what: str) -> Iterator[None]:
-    """A spinner on a terminal, and nothing in a pipe."""
+def show_progress(what: str) -> Iterator[Move | None]:
+    """A bar on a terminal, which a search moves and everything else leaves to pulse; nothing in a pipe."""
     if not sys.stderr.isatty():
-        yield
+        yield None
         return
     from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    with Console(stderr=True).status(what):
-        yield
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+
+        def move(done: int, total: int, last: str) -> None:
+            bar.update(task, completed=done, total=total, description=f"found {last[:60]}")
+
+        yield move
 
 
 def _print_bill(made: Publication) -> None:

@@ -167,7 +167,7 @@ def adaptive(
         )
         if not given and search.rows < search.rates.signal * prices.noise(1, 1 / len(schema)):
             hopeless = prices.noise(typical, 1 / len(schema)) > search.rates.hopeless * search.rows
-            return _search_greedily(search, k=0 if hopeless else None)
+            return _search_greedily(search, 0 if hopeless else None, progress)
         search.measure(singles, price_singles(prices, list(search.sizes.values()), search.rows, search.rates))
         model = search.fit()
         unit = price_unit(prices, typical, search.rows, float(search.left), len(schema), search.rates)
@@ -192,10 +192,11 @@ def adaptive(
     return Network(schema, dag, cpts, provenance=provenance)
 
 
-def _search_greedily(search: _Search, k: int | None) -> Network:
+def _search_greedily(search: _Search, k: int | None, progress: Progress | None) -> Network:
     """PrivBayes with what is left: where the noise is large, one choice for each attribute is the most that pays."""
     rest = search.whole * search.left
-    found = privbayes(search.airlock, spend=rest, k=k, request=search.request and f"{search.request}/greedy")
+    request = search.request and f"{search.request}/greedy"
+    found = privbayes(search.airlock, spend=rest, k=k, request=request, progress=progress)
     known = found.provenance
     assert known is not None
     told = replace(

@@ -17,6 +17,7 @@ from discreet.vocabulary.graph import DAG
 from discreet.vocabulary.schema import Schema
 
 if TYPE_CHECKING:
+    from discreet.learning.structure import Progress
     from discreet.privacy.budget import Finite, Unit
 
 Learner = Callable[..., Network]
@@ -53,8 +54,12 @@ def publish(
     unit: Unit | str | None = None,
     create: bool = False,
     memory: int | str | None = None,
+    progress: Progress | None = None,
 ) -> Publication:
-    """Learn a network from private rows and make the release of it; asking again gives the same release for nothing."""
+    """Learn a network from private rows and make the release of it; asking again gives the same release for nothing.
+
+    `progress` is told how far a search for the graph is, and what it has decided last.
+    """
     from discreet.privacy.entrance import enter, read_kind
 
     name = choose_learner(learner, dag)
@@ -68,6 +73,8 @@ def publish(
         cost = read_kind(spend, airlock.budget)
         before = airlock.remaining
         arguments = {"spend": cost, "request": key, **(options or {})}
+        if name in WITHOUT_GRAPH:
+            arguments["progress"] = progress
         network = learn(airlock, **arguments) if dag is None else learn(airlock, dag, **arguments)
         return Publication(
             make_release(network),

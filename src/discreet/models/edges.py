@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from itertools import pairwise
 
 from discreet.vocabulary.errors import GraphError
@@ -35,6 +36,20 @@ def parse_edges(text: str, schema: Schema, source: str = "the list of edges") ->
                 raise GraphError(f"{source}, line {number}: the arrow {parent} -> {child} is there twice")
             parents[child].append(parent)
     return DAG.build(parents)
+
+
+def parse_arrows(texts: Iterable[str], schema: Schema, source: str) -> list[tuple[str, str]]:
+    """The arrows (parent, child) in texts such as "smoke -> lung", each once; `source` is how messages call them."""
+    arrows: dict[tuple[str, str], None] = {}
+    for text in texts:
+        chain = _read_chain(text, source)
+        strange = [name for name in chain if name not in schema]
+        if strange:
+            raise GraphError(f"{source}: {show(strange[0])} is not an attribute of the schema")
+        if len(chain) < 2:
+            raise GraphError(f"{source}: {show(text)} has no arrow; write for example smoke -> lung")
+        arrows.update(dict.fromkeys(pairwise(chain)))
+    return list(arrows)
 
 
 def format_edges(dag: DAG) -> str:
