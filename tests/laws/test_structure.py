@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -11,11 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.algorithms import entropy
 from discreet.algorithms.clique_model import Layout
 from discreet.algorithms.entropy import fit_margins
 from discreet.algorithms.inference import Engine
 from discreet.algorithms.inference.triangulation import cliques_of, interaction_graph
 from discreet.learning.adaptive import adaptive, expect_noise, explain
+from discreet.learning.adaptive_candidates import CANDIDATE_CELLS, list_pairs
 from discreet.learning.prices import Prices
 from discreet.learning.privbayes import privbayes
 from discreet.learning.structure import greedy
@@ -173,7 +176,7 @@ def test_where_noise_drowns_the_rows_attributes_are_left_independent() -> None:
         assert (
             len(network.provenance.measurements) == len(child.nodes) + 1 - public
         )  # each once, and the rows
-    assert adaptive(_open(child, 50_000, PureDP(1)), spend=1).dag.edges()
+    assert adaptive(_open(examples.asia(), 20_000, PureDP(1)), spend=1).dag.edges()
 
 
 def test_the_noise_in_margins_is_that_of_all_tables_together() -> None:
@@ -305,6 +308,97 @@ def test_the_fit_has_the_margins_and_the_network_is_the_model(seed: int, edges: 
     assert len(list(model.pairs())) == len(pairs)
 
 
+@pytest.mark.parametrize("seed", [4775, 5807, 2457])
+def test_a_fit_does_not_take_a_plateau_for_a_contradiction(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All pairs of a joint that is nearly a few points, which agree: a walk may bring nothing, and later ones much."""
+    rng = np.random.default_rng(seed)
+    names = tuple(NAMES[: rng.integers(3, 6)])
+    shape = [int(rng.integers(2, 5))] * len(names)
+    if seed % 3 == 0:
+        values = rng.random(shape) ** rng.integers(2, 20)
+    elif seed % 3 == 1:
+        values = np.full(shape, 10.0 ** -rng.integers(3, 8))
+        for _ in range(int(rng.integers(2, 6))):
+            values[tuple(rng.integers(0, shape[0], len(shape)))] += rng.random()
+    else:
+        values = rng.random(shape) * (rng.random(shape) < 0.15) + 1e-7
+    joint = Table(names, values / values.sum())
+    margins = [joint.project(pair) for pair in itertools.combinations(names, 2)]
+
+    def fit() -> float:
+        model = fit_margins(joint.sizes, margins)
+        return max(np.abs(model.margin(found.axes).values - found.values).sum() for found in margins)
+
+    error = fit()
+    monkeypatch.setattr(entropy, "STALL", math.inf)
+    assert error <= 2 * fit()
+
+
+@given(seed=st.integers(0, 10_000), edges=st.integers(0, 9))
+@settings(deadline=None, max_examples=40)
+def test_the_bound_on_pairs_is_that_of_a_junction_tree(seed: int, edges: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = {f"x{i}": int(rng.integers(2, 7)) for i in range(7)}
+    every = list(itertools.combinations(sizes, 2))
+    layout = Layout.plan(sizes, [every[i] for i in rng.permutation(len(every))[:edges]])
+    bounds = layout.bound_pairs()
+    assert bounds.keys() == set(every)
+    for pair in every:
+        grown = [found for ends in (pair, pair[::-1]) for found in _join_ends(layout, *ends)]
+        if grown:
+            best = min(grown, key=lambda cliques: sum(count_cells(sizes[n] for n in c) for c in cliques))
+            assert bounds[pair] == sum(count_cells(sizes[name] for name in clique) for clique in best)
+        else:  # nothing links them
+            best = [*layout.cliques, pair]
+            assert bounds[pair] == layout.cells + sizes[pair[0]] * sizes[pair[1]]
+        assert Layout.plan(sizes, best).cells <= bounds[pair]
+
+
+def _join_ends(layout: Layout, one: str, other: str) -> list[list[tuple[str, ...]]]:
+    """The cliques with `one` added on the way from one that has it to one that has the other, for all such ways."""
+    cliques, parent = layout.cliques, layout.tree.parent
+    found = []
+    for i, j in itertools.product(range(len(cliques)), repeat=2):
+        if one in cliques[i] and other in cliques[j]:
+            path = _find_path(parent, i, j)
+            steps = [max(step) for step in itertools.pairwise(path)]
+            if all(layout.separator(step) for step in steps):
+                found.append(
+                    [
+                        (one, *clique) if k in path and one not in clique else clique
+                        for k, clique in enumerate(cliques)
+                    ]
+                )
+    return found
+
+
+def _find_path(parent: tuple[int, ...], i: int, j: int) -> list[int]:
+    up, down = [i], [j]
+    while up[-1] != down[-1]:
+        longer = up if up[-1] > down[-1] else down  # a parent comes before its children
+        longer.append(parent[longer[-1]])
+    return up + down[-2::-1]
+
+
+def test_wide_attributes_are_looked_at_within_a_bound_on_memory() -> None:
+    """All pairs of 40 × 300 levels would have 70 million cells."""
+    sizes = {f"x{i}": 300 if i else 5 for i in range(40)}
+    pairs = list_pairs(sizes, 1e9)
+    assert sum(sizes[one] * sizes[other] for one, other in pairs) <= CANDIDATE_CELLS
+    assert {pair for pair in itertools.combinations(sizes, 2) if "x0" in pair} <= pairs
+    assert not list_pairs(sizes, 1000)
+    rng = np.random.default_rng(0)
+    columns = {name: rng.integers(0, size, 200) for name, size in sizes.items()}
+    schema = Schema.of({name: range(size) for name, size in sizes.items()})
+    tracemalloc.start()
+    adaptive(Airlock.open(columns, schema, budget=PureDP(1000)), spend=1000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**30
+
+
 def test_independent_margins_stay_independent() -> None:
     """The largest entropy adds no dependence of its own."""
     ones = {name: np.array([0.3, 0.7]) for name in NAMES}
@@ -356,8 +450,9 @@ def _eliminate(graph: list[set[int]], order: tuple[int, ...]) -> list[tuple[int,
 @given(cells=st.floats(2, 1e5), noise=st.floats(1, 1e5), gaussian=st.booleans())
 @settings(deadline=None)
 def test_prices_buy_the_noise_that_they_say(cells: float, noise: float, gaussian: bool) -> None:
-    prices = Prices(gaussian, 2, 0.5)
+    prices = Prices(gaussian, 2, 0.5, unit=0.3)
     assert prices.noise(cells, prices.afford(cells, noise)) == pytest.approx(noise)
+    assert prices.reach(prices.table(cells)) == pytest.approx(cells)
 
 
 def test_shares_of_the_exact_budget_are_fractions(asia: Network) -> None:

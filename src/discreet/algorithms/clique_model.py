@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import log2
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from discreet.algorithms.inference.triangulation import (
 )
 from discreet.vocabulary.graph import DAG
 from discreet.vocabulary.table import Array, Table, count_cells
+
+REACH_CELLS = 2**22
+"""The largest table over an attribute and a separator that is made to find the margin of a pair: 32 megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class Layout:
         place = {name: i for i, name in enumerate(names)}
         scopes = [[place[name] for name in members] for members in sets]
         levels = [sizes[name] for name in names]
-        weights = [log2(size) for size in levels]
+        weights = [math.log2(size) for size in levels]
         graph = interaction_graph(scopes, len(names))
         orders = [
             eliminate_greedily(graph, weights, rule, range(len(names)), random.Random(0)) for rule in RULES
@@ -64,6 +67,37 @@ class Layout:
     def cells(self) -> int:
         """The cells of all cliques together."""
         return sum(count_cells(self.sizes[v] for v in clique) for clique in self.tree.cliques)
+
+    def bound_pairs(self) -> dict[tuple[str, ...], int]:
+        """For every pair, the earlier attribute first, cells that are enough if it had to share a clique as well.
+
+        One of the two is added to all cliques on the way to the other, which leaves a junction tree; two attributes
+        that nothing links yet get a clique of their own.
+        """
+        cells = [count_cells(self.sizes[v] for v in clique) for clique in self.tree.cliques]
+        whole = sum(cells)
+        links: list[list[int]] = [[] for _ in cells]
+        linked: dict[tuple[int, int], bool] = {}
+        for i, above in enumerate(self.tree.parent):
+            if above >= 0:
+                links[i].append(above)
+                links[above].append(i)
+                linked[i, above] = linked[above, i] = bool(self.tree.separator(i))
+        found: dict[tuple[str, ...], int] = {}
+        for v, name in enumerate(self.names):
+            agenda = [(i, -1, 0, True) for i, clique in enumerate(self.tree.cliques) if v in clique]
+            while agenda:
+                i, source, added, near = agenda.pop()
+                for u in self.tree.cliques[i]:
+                    pair = (name, self.names[u]) if v < u else (self.names[u], name)
+                    more = added if near else self.sizes[u] * self.sizes[v]
+                    if u != v and found.get(pair, math.inf) > whole + more:
+                        found[pair] = whole + more
+                for j in links[i]:
+                    if j != source and v not in self.tree.cliques[j]:
+                        still = near and linked[i, j]
+                        agenda.append((j, i, added + cells[j] * (self.sizes[v] - 1), still))
+        return found
 
     def bound_cells(self, members: Sequence[str]) -> int:
         """The cells, at most, if one more set had to lie in a clique: what the same order of elimination would make."""
@@ -102,11 +136,15 @@ class CliqueModel:
         holders = [belief for belief in self.beliefs if wanted <= set(belief.axes)]
         return min(holders, key=lambda belief: belief.cells).project(axes) if holders else None
 
-    def pairs(self) -> Iterator[Table]:
-        """The margin of every pair of attributes, each once, the earlier one first."""
-        walk = _Walk(self)
-        for i, name in enumerate(self.layout.names):
-            yield from walk.reach(name, frozenset(self.layout.names[i + 1 :]))
+    def pairs(self, wanted: Container[tuple[str, ...]] | None = None) -> Iterator[Table]:
+        """The margins of all pairs of attributes, or of those that are wanted, each once, the earlier one first.
+
+        A pair is left out where it would take a table of more than `REACH_CELLS` cells on the way to it.
+        """
+        walk, names = _Walk(self), self.layout.names
+        for i, name in enumerate(names):
+            others = [other for other in names[i + 1 :] if wanted is None or (name, other) in wanted]
+            yield from walk.reach(name, frozenset(others))
 
     def network(self) -> tuple[DAG, tuple[Table, ...]]:
         """The same distribution as a graph and its conditionals: in each clique, its new attributes one by one."""
@@ -129,7 +167,9 @@ class _Walk:
     """
 
     def __init__(self, model: CliqueModel) -> None:
-        self.beliefs, self._cuts = model.beliefs, {}
+        self.beliefs = model.beliefs
+        self._cuts: dict[tuple[int, int], tuple[str, ...]] = {}
+        self._cut_cells: dict[tuple[int, int], int] = {}
         self._links: list[list[int]] = [[] for _ in model.beliefs]
         self._known: dict[tuple[int, int, tuple[str, ...]], Array] = {}
         parent = model.layout.tree.parent
@@ -137,7 +177,9 @@ class _Walk:
             if above >= 0:
                 self._links[i].append(above)
                 self._links[above].append(i)
-                self._cuts[i, above] = self._cuts[above, i] = model.layout.separator(i)
+                cut = self._cuts[i, above] = self._cuts[above, i] = model.layout.separator(i)
+                cells = count_cells(self.beliefs[i].sizes[name] for name in cut)
+                self._cut_cells[i, above] = self._cut_cells[above, i] = cells
         below = [set(belief.axes) for belief in model.beliefs]
         for i in range(len(parent) - 1, 0, -1):
             below[parent[i]] |= below[i]
@@ -150,6 +192,7 @@ class _Walk:
     def reach(self, name: str, wanted: frozenset[str]) -> Iterator[Table]:
         """P(name, other) for every other attribute that is wanted, from a clique with the name outwards."""
         homes = [i for i, belief in enumerate(self.beliefs) if name in belief.axes]
+        size = self.beliefs[homes[0]].sizes[name]
         left = set(wanted)
         # A clique, the one it is entered from, and P(name, separator) where the name is not in the clique itself.
         agenda: list[tuple[int, int, Table | None]] = [
@@ -165,7 +208,7 @@ class _Walk:
                 if j != source and self._beyond[i, j] & left:
                     if name in self.beliefs[j].axes:
                         agenda.append((j, i, None))
-                    else:
+                    elif size * self._cut_cells[i, j] <= REACH_CELLS:
                         agenda.append((j, i, self._carry(i, source, incoming, name, self._cuts[i, j])))
 
     def _carry(

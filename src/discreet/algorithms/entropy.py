@@ -20,8 +20,12 @@ SWEEPS = 40
 """Walks along the tree: noisy margins never agree quite, and further ones only go round in circles."""
 TOLERANCE = 1e-4
 """The mean L1 distance from the margins at which a fit is done."""
-STALL = 0.97
-"""A walk that leaves more than this part of that distance met margins that contradict each other, and was the last."""
+PATIENCE = 3
+"""Walks that are looked at together: one alone may bring nothing, or lose something, and the next ones much."""
+STALL = 0.9
+"""So many walks that leave more than this part of the distance have met margins that contradict each other."""
+FEWEST = 8
+"""Walks before a fit is given up as stalled."""
 LEAST = 1e-9
 """Every margin is raised to this part of its independent cells: a noisy zero must not forbid what others hold."""
 
@@ -47,16 +51,17 @@ def fit_margins(
     beliefs = [_multiply_out([ones[name] for name in clique]) for clique in layout.cliques]
     wide = [table for table in margins if len(table.axes) > 1]
     fitter = _Fitter(layout, beliefs, [_raise_zeros(table, ones) for table in wide], ones)
-    gap = np.inf if wide else 0.0
+    gaps: list[float] = []
     for _ in range(sweeps if wide else 0):
-        last, gap = gap, fitter.sweep()
-        if gap < tolerance or gap > STALL * last:
+        gaps.append(fitter.sweep())
+        stalled = len(gaps) >= FEWEST and gaps[-1] > STALL * gaps[-1 - PATIENCE]
+        if gaps[-1] < tolerance or stalled:
             break
     fitter.spread()
     return CliqueModel(
         layout,
         tuple(Table(axes, belief) for axes, belief in zip(layout.cliques, fitter.beliefs, strict=True)),
-        gap,
+        gaps[-1] if gaps else 0.0,
     )
 
 

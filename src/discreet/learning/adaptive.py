@@ -20,7 +20,7 @@ import numpy as np
 from discreet.algorithms.clique_model import CliqueModel, Layout
 from discreet.algorithms.consistency import settle, weigh_by_precision
 from discreet.algorithms.entropy import fit_margins
-from discreet.learning.adaptive_candidates import Set, join_groups, list_candidates, prune
+from discreet.learning.adaptive_candidates import Set, join_groups, list_candidates, list_pairs, prune
 from discreet.learning.prices import Prices, Rates, price_choice, price_singles, price_unit, read_part
 from discreet.learning.privbayes import privbayes
 from discreet.learning.stated import stated
@@ -228,7 +228,8 @@ def _grow(
     """Choose and measure batch after batch until nothing is worth its noise; then the rest goes to all sets."""
     step = max(2, round(search.rates.batch * len(search.sizes)))
     while True:
-        expected = list_candidates(model, search.chosen, width, WIDE * typical, search.sizes)
+        pairs = list_pairs(search.sizes, min(model_cells, search.prices.reach(float(search.left))))
+        expected = list_candidates(model, search.chosen, width, pairs, WIDE * typical, search.sizes)
         batch = _choose_batch(
             search, expected, step if search.chosen else len(search.sizes) - 1, typical, model_cells
         )
@@ -259,13 +260,13 @@ def _choose_batch(
     cost = 0.0
     while len(batch) < most:
         layout, groups = Layout.plan(search.sizes, [*search.chosen, *batch]), join_groups(batch)
+        expected = _drop_oversized(expected, layout, model_cells)
         room = float(search.left - part) - cost
         fitting = {
             found: values
             for found, values in expected.items()
             if search.prices.table(values.size) <= room
             and not any(len(group.intersection(found)) > 1 for group in groups)
-            and (len(found) > 2 or layout.bound_cells(found) <= model_cells)
         }
         if not fitting:
             break
@@ -275,6 +276,16 @@ def _choose_batch(
         batch.append(found)
         cost += search.prices.table(expected[found].size)
     return batch
+
+
+def _drop_oversized(expected: dict[Set, Array], layout: Layout, model_cells: int) -> dict[Set, Array]:
+    """The candidates that the model has room for; what is too large for it now stays so, for sets are only added."""
+    enough = layout.bound_pairs()
+    return {
+        found: values
+        for found, values in expected.items()
+        if len(found) > 2 or enough[found] <= model_cells or layout.bound_cells(found) <= model_cells
+    }
 
 
 def expect_noise(measured: Sequence[Measurement], sizes: dict[str, int]) -> dict[str, float]:

@@ -56,6 +56,10 @@ class Prices:
         """The part of the budget that a table of so many cells gets."""
         return self.unit * self.weigh(cells)
 
+    def reach(self, part: float) -> float:
+        """The most cells of a table that gets no more than this part."""
+        return float(max(part, 0.0) / self.unit) ** (3 / 2 if self.gaussian else 2)
+
     def noise(self, cells: float, part: float) -> float:
         """The expected L1 noise of a table of so many cells that gets this part: cells·E|noise|."""
         if self.gaussian:
