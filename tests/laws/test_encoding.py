@@ -399,7 +399,7 @@ def test_the_commands_take_an_encoding(tmp_path: Path) -> None:
     assert made.exit_code == 0, made.output
     assert parse_release((tmp_path / "out.json").read_text("utf-8")).network.declared == SCHEMA
     plan = ["plan", *start[1:], "--learner", "privbayes", "--encoding", "hierarchical"]
-    assert "six" in runner.invoke(app, plan).output
+    assert "six" in runner.invoke(app, [*plan, "--json"]).output
 
 
 def _publish(rows: list[tuple[str, str]], kind: str, spend: int) -> Any:

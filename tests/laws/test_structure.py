@@ -36,7 +36,14 @@ from discreet.models import examples
 from discreet.models.network import Network
 from discreet.privacy.airlock import Airlock
 from discreet.privacy.budget import ZCDP, PureDP
-from discreet.vocabulary.errors import BudgetError, GraphError, MechanismError, TableError, TooLarge
+from discreet.vocabulary.errors import (
+    BudgetError,
+    DiscreetError,
+    GraphError,
+    MechanismError,
+    TableError,
+    TooLarge,
+)
 from discreet.vocabulary.graph import DAG
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table, count_cells
@@ -131,6 +138,44 @@ def test_a_bad_question_is_refused_and_costs_nothing(asia: Network, options: dic
     assert airlock.remaining == PureDP(1)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "options", "message"),
+    [
+        ([3000] * 4, {"k": 2}, "27,000,000,000 cells"),
+        ([300] * 6, {"k": 3}, "8,100,000,000 cells"),
+        ([2] * 40, {"k": 39}, "1,099,511,627,776 cells"),
+        ([50] * 8, {"required": [(f"a{i}", "a7") for i in range(7)]}, "39,062,500,000,000 cells"),
+        ([2] * 3, {"selection": "best"}, "'best'"),
+        ([2] * 3, {"required": ["a0a1"]}, "'a0a1'"),
+        ([2] * 3, {"start": {"a0": []}}, "a DAG, not a dict"),
+        ([2] * 3, {"rows": -1}, "-1"),
+    ],
+)
+def test_what_cannot_be_counted_or_meant_is_refused_before_it_costs(
+    sizes: list[int], options: dict, message: str
+) -> None:
+    schema = Schema.of({f"a{i}": range(size) for i, size in enumerate(sizes)})
+    airlock = Airlock.open({name: [0, 1] for name in schema.names}, schema, budget=PureDP(1))
+    with pytest.raises(DiscreetError, match=message):
+        privbayes(airlock, spend=1, **options)
+    assert airlock.remaining == PureDP(1)
+
+
+@pytest.mark.parametrize(
+    "options", [{"width": "x"}, {"width": 2.5}, {"width": 1}, {"rates": "x"}, {"sets": [("a",)]}]
+)
+def test_a_bad_option_of_the_adaptive_search_costs_nothing(asia: Network, options: dict) -> None:
+    airlock = _open(asia, 100, PureDP(1))
+    with pytest.raises(DiscreetError):
+        adaptive(airlock, spend=1, **options)
+    assert airlock.remaining == PureDP(1)
+
+
+def test_a_known_number_of_rows_is_not_paid_for(asia: Network) -> None:
+    network = privbayes(_open(asia, 500, PureDP(1)), spend=1, rows=500)
+    assert () not in {found.axes for found in network.provenance.measurements}
+
+
 def test_f_is_refused_on_wider_attributes() -> None:
     schema = Schema.of({"a": list("xyz"), "b": list("01")})
     airlock = Airlock.open({"a": ["x", "y"], "b": ["0", "1"]}, schema, budget=PureDP(1))
@@ -163,7 +208,10 @@ def test_the_adaptive_search_spends_exactly_its_budget(
     network = adaptive(airlock, spend=budget)
     assert airlock.remaining.is_zero
     assert network.nodes == asia.nodes
-    assert explain(network).count("\n") == len(network.provenance.details["batches"])
+    details = network.provenance.details
+    assert explain(network).count("\n") == len(
+        details["sets"] if "structure" in details else details["batches"]
+    )
 
 
 def test_where_noise_drowns_the_rows_attributes_are_left_independent() -> None:

@@ -27,7 +27,7 @@ from discreet.learning.stated import stated
 from discreet.learning.structure import Progress, count_rows, noise_for, predict_noise
 from discreet.models.network import Network
 from discreet.models.provenance import Provenance
-from discreet.vocabulary.errors import GraphError, TooLarge
+from discreet.vocabulary.errors import GraphError, MechanismError, TooLarge
 from discreet.vocabulary.measurement import Measurement
 from discreet.vocabulary.table import Array, Table, count_cells
 
@@ -149,6 +149,10 @@ def adaptive(
     noise and the exponential mechanism; together exactly `spend`. Where rows are few for the noise, the search is
     PrivBayes' greedy one; where they are fewer still, attributes are left independent.
     """
+    if isinstance(width, bool) or not isinstance(width, int) or width < 2:
+        raise MechanismError(f"the width of a set is a whole number of at least 2, not {width!r}")
+    if rates is not None and not isinstance(rates, Rates):
+        raise MechanismError(f"rates are Rates of discreet.learning.prices, not {rates!r}")
     schema, whole = airlock.schema, airlock.read_spend(spend)
     moves = 1 if airlock.unit.value == "add-remove" else 2
     prices = Prices(noise_for(whole) == "gaussian", moves, float(whole.amounts[0]))
@@ -196,7 +200,7 @@ def _search_greedily(search: _Search, k: int | None, progress: Progress | None) 
     """PrivBayes with what is left: where the noise is large, one choice for each attribute is the most that pays."""
     rest = search.whole * search.left
     request = search.request and f"{search.request}/greedy"
-    found = privbayes(search.airlock, spend=rest, k=k, request=request, progress=progress)
+    found = privbayes(search.airlock, spend=rest, k=k, rows=search.rows, request=request, progress=progress)
     known = found.provenance
     assert known is not None
     told = replace(
@@ -212,6 +216,9 @@ def _search_greedily(search: _Search, k: int | None, progress: Progress | None) 
 def explain(network: Network) -> str:
     """The search behind a network, a line for each batch of measured sets."""
     details = {} if network.provenance is None else network.provenance.details
+    if "structure" in details:
+        why = "rows are few for the noise: a greedy search, at most one choice for each attribute"
+        return "\n".join([why, *(" × ".join(found) for found in details["sets"])])
     lines = [f"{len(details.get('sets', ()))} sets, a model of {details.get('model cells', 0):,} cells"]
     lines += [", ".join(" × ".join(found) for found in batch) for batch in details.get("batches", ())]
     return "\n".join(lines)
@@ -317,8 +324,8 @@ def _read_sets(search: _Search, sets: Iterable[Sequence[str]], model_cells: int)
             raise GraphError(
                 f"a given set has two or more attributes of the schema, each once, not {members}"
             )
-    largest = max(search.sizes.values())
     cells = Layout.plan(search.sizes, given).cells
-    if max(cells, largest) > model_cells:
-        raise TooLarge(f"a model of the given sets would have {cells:,} cells; allowed are {model_cells:,}")
+    if cells > model_cells:
+        what = "the given sets" if given else f"{len(search.sizes)} single attributes"
+        raise TooLarge(f"a model of {what} would have {cells:,} cells; allowed are {model_cells:,}")
     return given

@@ -57,6 +57,13 @@ class Rehearsal:
             raise BudgetError(f"a spend of {spend} is of another kind than {self.budget}")
         return ApproxDP(spend, 0) if isinstance(self.budget, ApproxDP) else type(self.budget)(spend)
 
+    def check(self, sets: Sequence[Sequence[str]]) -> None:
+        """Refuse tables that no counter would hold."""
+        for members in sets:
+            require_cells(
+                f"the table over ({', '.join(members)})", (self.schema[name].size for name in members)
+            )
+
     def measure(
         self,
         sets: Sequence[Sequence[str]],

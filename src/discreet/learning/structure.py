@@ -42,6 +42,8 @@ COUNT_SHARE = "1/20"
 """What a private number of rows costs of a search's budget: it only has to be right within a few percent."""
 MOST_DEGREE = 8
 """The largest degree that is ever chosen unasked: the number of families grows with its power."""
+FAMILY_CELLS = 2**24
+"""Cells of all families together that are ever chosen unasked: they are measured at once."""
 MOST_VERSIONS = 2**16
 """Candidates of one choice where parents have coarser versions: those are many, and few are worth a look."""
 
@@ -127,6 +129,7 @@ def greedy(
     forbidden: Iterable[Edge] = (),
     order: Sequence[str] | None = None,
     start: DAG | None = None,
+    rows: float | None = None,
     rng: np.random.Generator | int | None = None,
     request: str | None = None,
     progress: Progress | None = None,
@@ -135,14 +138,20 @@ def greedy(
 
     `tables` is the budget that the tables will get (by default as much as the search). From it and n, θ-usefulness
     sets the bounds if `k` is not given: a degree for binary data [004, Lemma 3], else cells ≤ n/(θ·noise) with maximal
-    parent sets. Under add-remove that n is a paid, noisy count. `order` fixes who comes next, `start` what is placed
-    already. The first attribute is drawn without looking at rows, by `rng`, the request id, or the operating system.
-    An attribute that no parents fit is left without, and what its choice would have cost stays unspent: see `cost`.
+    parent sets. Under add-remove that n is a paid, noisy count, unless `rows` says what is publicly known of it.
+    `order` fixes who comes next, `start` what is placed already. The first attribute is drawn without looking at rows,
+    by `rng`, the request id, or the operating system. An attribute that no parents fit is left without, and what its
+    choice would have cost stays unspent: see `cost`.
 
     `encoding` says what is searched: the attributes, the bits of their codes, or the attributes with parents that may
     be groups of a taxonomy; there bounds on cells apply even if `k` is given.
     """
+    from discreet.privacy.mechanism import Selection
+
     usefulness = float(read_positive(theta, "θ", MechanismError))
+    Selection(selection)  # refused before anything is paid
+    if rows is not None and not 0 < rows < math.inf:
+        raise MechanismError(f"a known number of rows is positive, not {rows!r}")
     if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 0):
         raise MechanismError(f"the degree k is a whole number of at least 0, not {k!r}")
     encoded = Encoding.of(encoding, airlock.schema)
@@ -151,7 +160,6 @@ def greedy(
     names = knowledge.names
     coarser: Coarser = {name: encoded.parts(name) for name in names} if encoding == "hierarchical" else {}
     spent = whole - whole
-    rows: float | None = None
     counted: tuple[Measurement, ...] = ()
     with look_through(airlock, encoded) as view:
         judge = open_score(score, view)
@@ -159,8 +167,11 @@ def greedy(
         left = len(names) - len(placed)
         if not left or k == 0 or (k is not None and not coarser):
             bounds = _fix_degree(k or 0, knowledge)
+            view.check(knowledge.list_largest(view.schema.sizes, bounds.degree if left else 0))
         else:
-            rows, spent, counted = count_rows(view, whole * COUNT_SHARE, request and f"{request}/rows")
+            view.check(knowledge.list_largest(view.schema.sizes, None))
+            if rows is None:
+                rows, spent, counted = count_rows(view, whole * COUNT_SHARE, request and f"{request}/rows")
             rest = whole if tables is None else airlock.read_spend(tables)
             bounds = find_bounds(view, names, coarser, rows, rest, usefulness)
             bounds = bounds if k is None else replace(bounds, degree=min(k, bounds.degree))
@@ -254,6 +265,7 @@ def find_bounds(
         noise = {k: expect_noise(airlock, tables / (attributes - k)) for k in range(1, most + 1)}
         return Bounds(limit_degree(attributes, choose_degree(rows, noise, theta)), None)
     room = choose_room(rows, expect_noise(airlock, tables / attributes), theta)
+    room = min(room, FAMILY_CELLS // attributes)
     if not coarser:
         return Bounds(limit_degree(attributes, MOST_DEGREE), room)
     heights = [1 + len(coarser.get(name, ())) for name in names]
@@ -320,7 +332,7 @@ def _extend(
     if not choices:
         child = knowledge.nexts(placed)[0]
         return Pick(child, knowledge.needs(child), 1), free
-    if len(choices) == 1 and len(families) == 1:
+    if len(choices) == 1:
         return Pick(choices[0][-1], choices[0][:-1], 1), free
     if share.is_zero:
         raise BudgetError("nothing is left to choose with; give the search a larger budget")

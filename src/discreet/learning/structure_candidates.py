@@ -58,10 +58,12 @@ class Knowledge:
         start: DAG | None,
     ) -> Knowledge:
         """What the arguments of a search say of the declared attributes, put in terms of those that are searched."""
+        if start is not None and not isinstance(start, DAG):
+            raise GraphError(f"the graph to start from is a DAG, not a {type(start).__name__}")
         known = cls(
             encoding.schema.names,
-            frozenset((parent, child) for parent, child in required),
-            frozenset((parent, child) for parent, child in forbidden),
+            _read_edges(required),
+            _read_edges(forbidden),
             None if order is None else tuple(order),
             start,
         )
@@ -106,6 +108,22 @@ class Knowledge:
             return tuple(left[:1])
         return tuple(name for name in left if all(parent in placed for parent in self.needs(name)))
 
+    def list_largest(self, sizes: Mapping[str, int], degree: int | None) -> list[tuple[str, ...]]:
+        """The largest families that a search may have to measure together: of this degree, or as far as required.
+
+        Whatever it chooses, d − k families of degree k answer for all others.
+        """
+        families = []
+        for child in self.names:
+            needed = self.needs(child)
+            others = sorted(
+                (sizes[name], name) for name in self.names if name != child and name not in needed
+            )
+            more = others[len(others) - max(0, (degree or 0) - len(needed)) :]
+            families.append((*needed, *(name for _, name in more), child))
+        families.sort(key=lambda family: -count_cells(sizes[name] for name in family))
+        return families[: max(1, len(families) - (degree or 0))]
+
     def _require_order(self, order: tuple[str, ...]) -> None:
         if sorted(order) != sorted(self.names):
             raise GraphError(
@@ -132,6 +150,15 @@ class Knowledge:
             )
         if self.order is not None and sorted(self.order[: len(start)]) != sorted(start.nodes):
             raise GraphError("the order must begin with the attributes of the graph to start from")
+
+
+def _read_edges(edges: Iterable[Edge]) -> frozenset[Edge]:
+    found = set()
+    for edge in edges:
+        if isinstance(edge, str) or len(edge) != 2:
+            raise GraphError(f"an edge is a pair (parent, child), not {edge!r}")
+        found.add((edge[0], edge[1]))
+    return frozenset(found)
 
 
 def choose_degree(rows: float, noise_at: Mapping[int, float], theta: float) -> int:

@@ -173,6 +173,10 @@ class Airlock:
             return ApproxDP(spend, 0)
         return type(self.budget)(spend)
 
+    def check(self, sets: Sequence[Sequence[str]]) -> None:
+        """Refuse tables that `measure` would refuse for their size; for free, and without a look at the rows."""
+        self._open().check(sets)
+
     def measure(
         self,
         sets: Sequence[Sequence[str]],
