@@ -179,6 +179,14 @@ def test_a_search_tells_how_far_it_is(tmp_path: Path, learner: str, rows: int) -
     assert done and done == sorted(done) and all(0 < step[0] <= step[1] and step[2] for step in told)
 
 
+@pytest.mark.parametrize("learner", ["adaptive", "planned", "independent"])
+def test_a_plan_says_when_delta_buys_nothing(learner: str) -> None:
+    graph = None if learner == "adaptive" else ASIA.dag
+    for spend, told in ((dc.ApproxDP(1, "1e-5"), True), (dc.ApproxDP(1, 0), False), (PureDP(1), False)):
+        words = rehearse(ASIA.schema, graph, spend=spend, learner=learner, rows=1000).explain()
+        assert ("ρ = 0.0306 keeps the promise" in words) == told
+
+
 @pytest.mark.parametrize("learner", ["adaptive", "privbayes"])
 @pytest.mark.parametrize("rows", [1, 60, 100_000])
 @pytest.mark.parametrize("spend", [dc.PureDP("1/3"), dc.ZCDP("1/50")])

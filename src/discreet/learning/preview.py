@@ -14,9 +14,11 @@ from discreet.learning.publication import choose_learner, find_learner
 from discreet.learning.rehearsal import Rehearsal
 from discreet.models.network import Network
 from discreet.models.provenance import Provenance
-from discreet.privacy.budget import Finite, Unit, budget_from_json
+from discreet.privacy.budget import ApproxDP, Budget, Finite, Unit, budget_from_json
+from discreet.privacy.conversion import afford_zcdp
 from discreet.vocabulary.errors import DataError
 from discreet.vocabulary.graph import DAG
+from discreet.vocabulary.law import DiscreteGaussian
 from discreet.vocabulary.measurement import Measurement
 from discreet.vocabulary.schema import Schema
 
@@ -37,14 +39,7 @@ class Preview:
         known = self.network.provenance
         assert known is not None
         whole = budget_from_json(json.loads(known.cost))
-        if known.learner == "planned" and isinstance(whole, Finite):
-            from discreet.learning.plan import plan  # it explains itself better than its tables could
-
-            made = plan(self.network.dag, self.network.schema, spend=whole, unit=known.unit, rows=self.rows)
-            return f"{made.explain().rstrip()}\n{CLOSING}"
-        if known.learner in ("adaptive", "privbayes"):
-            return "\n".join([*self._explain_search(known, str(whole)), CLOSING])
-        return "\n".join([*self._explain_tables(known, str(whole)), CLOSING])
+        return "\n".join([*self._explain(known, whole), *_advise(known, whole), CLOSING])
 
     def to_json(self) -> dict[str, Any]:
         """The preview as plain values."""
@@ -67,6 +62,16 @@ class Preview:
             "choices": [cost.to_json() for cost in self.choices],
             "predicted error": dict(known.predicted_error),
         }
+
+    def _explain(self, known: Provenance, whole: Budget) -> list[str]:
+        if known.learner == "planned" and isinstance(whole, Finite):
+            from discreet.learning.plan import plan  # it explains itself better than its tables could
+
+            made = plan(self.network.dag, self.network.schema, spend=whole, unit=known.unit, rows=self.rows)
+            return [made.explain().rstrip()]
+        if known.learner in ("adaptive", "privbayes"):
+            return self._explain_search(known, str(whole))
+        return self._explain_tables(known, str(whole))
 
     def _explain_tables(self, known: Provenance, whole: str) -> list[str]:
         lines = [
@@ -142,6 +147,18 @@ def rehearse(
     arguments = {"spend": spend, "request": "preview", **(options or {})}
     graph = [] if dag is None else [dag]
     return Preview(find_learner(name)(stage, *graph, **arguments), rows, tuple(stage.chosen))
+
+
+def _advise(known: Provenance, whole: Budget) -> list[str]:
+    """What a δ is for, where it is paid and the noise has no use for it."""
+    gaussian = any(isinstance(table.law, DiscreteGaussian) for table in known.measurements)
+    if not isinstance(whole, ApproxDP) or whole.delta == 0 or gaussian:
+        return []
+    rho = float(afford_zcdp(whole).rho)
+    return [
+        "δ buys nothing here, for Laplace noise needs none: leave it out, or open the account in ρ; "
+        f"ρ = {rho:.3g} keeps the promise {whole} with Gaussian noise."
+    ]
 
 
 def _amount(table: Measurement) -> float:
