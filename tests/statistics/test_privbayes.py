@@ -48,11 +48,10 @@ def _run(
     columns = {name: [str(row[i]) for row in rows] for i, name in enumerate("abc")}
 
     def draw(trials: int) -> np.ndarray:
-        found = []
-        for _ in range(trials):
-            airlock = Airlock.open(columns, SCHEMA, budget=PureDP(1), unit=unit)
-            found.append(_describe(learn(airlock)))
-            assert airlock.remaining.is_zero
+        # One account pays for all trials, each of which spends 1.
+        airlock = Airlock.open(columns, SCHEMA, budget=PureDP(trials), unit=unit)
+        found = [_describe(learn(airlock)) for _ in range(trials)]
+        assert airlock.remaining.is_zero
         return np.array(found)
 
     return draw
@@ -64,11 +63,14 @@ LEARNERS = {
     "as printed": lambda airlock: privbayes(
         airlock, spend=1, beta="1/2", k=1, selection="exponential", estimation="printed", rng=0
     ),
-    "adaptive": lambda airlock: adaptive(airlock, spend=1),
+    "adaptive, handed over": lambda airlock: adaptive(
+        airlock, spend=1
+    ),  # rows are too few for its own choices
 }
 
 
-@pytest.mark.parametrize("trials", [60, pytest.param(4000, marks=pytest.mark.slow)])
+# Of 120 runs, 60 are held out and prove up to ε ≥ 1.3; with fewer than 94 no evidence could refute 1.
+@pytest.mark.parametrize("trials", [120, pytest.param(4000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("unit", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_the_pipeline_keeps_its_claim_on_the_worst_neighbours(learner: str, unit: str, trials: int) -> None:
