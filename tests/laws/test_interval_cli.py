@@ -26,6 +26,21 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A release of the adaptive search in which three attributes meet, but only pairs of them were measured."""
+    asia = dc.examples.asia()
+    names = ["smoke", "lung", "bronc"]
+    rows = asia.sample(2_000, rng=1).arrow().select(names)
+    pairs = [("smoke", "lung"), ("smoke", "bronc"), ("lung", "bronc")]
+    schema = asia.schema.select(names)
+    with dc.Airlock.open(rows, schema, budget=dc.PureDP("1"), unit="add-remove") as airlock:
+        network = dc.learn.adaptive(airlock, spend="1", sets=pairs, width=2)
+    path = tmp_path_factory.mktemp("searched") / "release.json"
+    dc.write_release(network, path)
+    return str(path)
+
+
 @pytest.fixture
 def credal(tmp_path: Path) -> str:
     """Asia, each row with a tenth of anything mixed in."""
@@ -89,6 +104,48 @@ def test_a_credal_network_answers_with_its_own(credal: str, capsys: pytest.Captu
     assert decision["certainly one of"] == ["yes"]
     assert main(["query", credal, "MAP(bronc | smoke=yes)"]) == 0
     assert capsys.readouterr().out == "the most probable bronc given smoke=yes is certainly yes\n"
+
+
+def test_a_search_that_left_no_table_says_so(searched: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is fitted to smaller tables has no sound interval: answers come without, and say what has them."""
+    for answer in ask(capsys, searched, QUESTION, "P(lung=yes | smoke=yes)"):
+        assert "lower" not in json.dumps(answer)
+        assert "release with --graph (this network will do)" in str(answer["meaning"])
+        assert "costs budget again" in str(answer["meaning"])
+    for kind in ("guaranteed", "calibrated"):
+        assert main(["query", searched, QUESTION, "--interval", kind]) == 2
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert printed.err.startswith("error: no intervals: no measured table holds ")
+        assert printed.err.count("\n") == 1
+
+
+def test_a_release_on_the_graph_of_a_search_has_intervals(
+    searched: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the message advises works: the learned graph, measured again."""
+    found = dc.read_release(searched).network
+    rows = dc.examples.asia().sample(2_000, rng=1).arrow().select(list(found.nodes))
+    with dc.Airlock.open(rows, found.schema, budget=dc.PureDP("1"), unit="add-remove") as airlock:
+        network = dc.learn.planned(airlock, found.dag, spend="1")
+    path = tmp_path / "again.json"
+    dc.write_release(network, path)
+    for answer in ask(capsys, str(path), QUESTION, "P(lung=yes | smoke=yes)"):
+        read_ends(answer)
+        assert "at least 0.95" in str(answer["meaning"])
+
+
+def test_an_encoding_has_no_intervals_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bits were measured, not levels; the way out is another one than after an adaptive search."""
+    schema = dc.Schema.of({"grade": range(3)})
+    values = [str(code % 3) for code in range(300)]
+    with dc.Airlock.open({"grade": values}, schema, budget=dc.PureDP("1"), unit="add-remove") as airlock:
+        network = dc.learn.privbayes(airlock, spend="1", encoding="binary", k=0)
+    path = tmp_path / "bits.json"
+    dc.write_release(network, path)
+    (answer,) = ask(capsys, str(path), "P(grade)")
+    assert "--encoding vanilla" in str(answer["meaning"])
+    assert "--graph" not in str(answer["meaning"])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.models import row_files, rows
+from discreet.models.hidden import weigh_stray
+from discreet.models.network import Network
+from discreet.models.provenance import Provenance
 from discreet.models.row_files import neutralise, quote
 from discreet.models.rows import Rows
 from discreet.vocabulary.errors import DataError, FormatError, SchemaError
@@ -230,6 +234,41 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Monke
         make_rows().write(path, progress=stop)
     assert path.read_text() == "old"
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
+
+
+def make_spelled(high: float, levels: int) -> Network:
+    """An attribute of some levels behind three independent bits; stray bits are its last level."""
+    bits = ("grade_bit1", "grade_bit2", "grade_bit3")
+    schema = Schema((Attribute.of("grade", range(levels)), *(Attribute.of(bit, ["0", "1"]) for bit in bits)))
+    link = np.eye(levels)[np.minimum(np.arange(8), levels - 1)].reshape(2, 2, 2, levels)
+    coins = {bit: [1 - high, high] for bit in bits}
+    network = Network.build(schema, {"grade": bits, **dict.fromkeys(bits, ())}, {"grade": link, **coins})
+    details = {"auxiliary": list(bits), "bits": {"grade": list(bits)}}
+    return replace(network, provenance=Provenance("privbayes", "add-remove", "{}", (), {}, details))
+
+
+@pytest.mark.parametrize("high", [0.1, 0.5, 0.9])
+def test_stray_bits_set_rows_apart_from_answers_by_their_weight(high: float) -> None:
+    """Rows have the law of the bits that spell a level; answers are no further from it than stray bits weigh."""
+    network = make_spelled(high, 5)
+    chances = np.array([math.prod((1 - high, high)[code >> i & 1] for i in range(3)) for code in range(8)])
+    stray = weigh_stray(network)
+    assert stray == pytest.approx(chances[5:].sum())
+    spelled = chances[:5] / chances[:5].sum()
+    asked = network.query("grade", intervals=False).probabilities
+    assert asked == pytest.approx([*chances[:4], chances[4:].sum()])
+    assert 0 < np.abs(asked - spelled).sum() / 2 <= stray + 1e-12
+    drawn = np.bincount(network.sample(50_000, rng=5).codes()["grade"], minlength=5) / 50_000
+    left = stray**9  # rows that eight further draws have not mended
+    expected = (1 - left) * spelled + left * np.eye(5)[4]
+    assert np.abs(drawn - expected).max() < 6 * math.sqrt(0.25 / 50_000)
+
+
+def test_bits_that_spell_a_level_always_weigh_nothing() -> None:
+    """Eight levels need all that three bits can spell; a network without bits has none."""
+    assert weigh_stray(make_spelled(0.5, 8)) == 0.0
+    plain = Network.build({"a": ["x", "y"]}, {"a": ()}, {"a": [0.5, 0.5]})
+    assert weigh_stray(plain) == 0.0
 
 
 DANGEROUS = [

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.vocabulary.errors import QueryError
+from discreet.vocabulary.errors import NetworkError, QueryError
 
 if TYPE_CHECKING:
     from discreet.models.answer import Answer, Explanation
     from discreet.models.credal.interval import Decision
-    from discreet.models.credal.respondent import Event
+    from discreet.models.credal.network import CredalNetwork
+    from discreet.models.credal.respondent import Event, Respondent
+    from discreet.models.network import Network
 
 
 class IntervalKind(StrEnum):
@@ -47,7 +49,7 @@ def query(
     interval: Annotated[
         IntervalKind | None,
         typer.Option(
-            show_default="guaranteed, for a private release, if that is quick",
+            show_default="guaranteed, if a private release has them and that is quick",
             help="What noise has hidden lies inside: all at once with 95 % (guaranteed; asked for, it may take "
             "minutes), about 95 % of the time (calibrated, narrower), or no intervals.",
         ),
@@ -55,7 +57,6 @@ def query(
     as_json: AsJson = False,
 ) -> None:
     """Ask what-if questions: distributions, probabilities, the most probable explanation; intervals stand beside."""
-    from discreet.models.credal.respondent import Kind, Respondent
     from discreet.models.question import Question
     from discreet.models.reading import read_any
 
@@ -63,7 +64,9 @@ def query(
     if not asked:
         raise QueryError('nothing was asked; write for example "P(lung | smoke=yes)"')
     parsed = [Question.parse(text) for text in asked]  # a typing error in the last one costs no waiting
-    respondent = Respondent(read_any(network), None if interval is None else Kind(interval.value))
+    model = read_any(network)
+    respondent = _find_respondent(model, interval)
+    _warn_of_stray_bits(model)
     for text, question in zip(asked, parsed, strict=True):
         answer = respondent.answer(question)
         typer.echo(
@@ -97,6 +100,33 @@ def synthesize(
     else:
         drawn.write(out, numbers=numbers)
     typer.echo(f"{rows:,} rows of {len(model.declared)} attributes, seed {seed}: {out}")
+
+
+def _find_respondent(model: Network | CredalNetwork, interval: IntervalKind | None) -> Respondent:
+    """Whoever answers; a refusal of intervals that the release cannot have says which release can."""
+    from discreet.models.credal.attachment import explain_lack
+    from discreet.models.credal.respondent import Kind, Respondent
+    from discreet.models.network import Network
+
+    try:
+        return Respondent(model, None if interval is None else Kind(interval.value))
+    except NetworkError as error:
+        lack = explain_lack(model) if isinstance(model, Network) else ""
+        raise NetworkError(f"no intervals: {lack}" if lack else str(error)) from None
+
+
+def _warn_of_stray_bits(model: Network | CredalNetwork) -> None:
+    """Say on stderr that synthetic rows have other shares than answers, where bits may spell no level."""
+    from discreet.models.hidden import weigh_stray
+    from discreet.models.network import Network
+
+    stray = weigh_stray(model) if isinstance(model, Network) else 0.0
+    if stray > 0:
+        typer.echo(
+            f"note: bits that spell no level have a probability of up to {stray:.2g} here; answers count them as near "
+            "levels, synthetic rows leave them out",
+            err=True,
+        )
 
 
 def _write_with_bar(drawn: Any, out: Path, rows: int, numbers: bool) -> None:

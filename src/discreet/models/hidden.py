@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.vocabulary.errors import TooLarge
 from discreet.vocabulary.schema import Schema
 from discreet.vocabulary.table import Table
 
@@ -33,3 +34,20 @@ def find_spelling(network: Network) -> tuple[Table, ...]:
                 codes = np.arange(2 ** len(bits)).reshape([2] * len(bits))  # the most significant bit first
                 found.append(Table(family[:-1], codes < network.schema[name].size))
     return tuple(found)
+
+
+def weigh_stray(network: Network) -> float:
+    """At most how probable it is that the bits of some attribute spell no level, before any evidence.
+
+    Synthetic rows are drawn without such bits, but a query counts them as the levels that they are nearest to; so this
+    is how far the two can be apart.
+    """
+    weight = 0.0
+    for table in find_spelling(network):
+        if table.values.all():
+            continue
+        try:
+            weight += float(network.engine.joint(table.axes, {}).values[~table.values].sum())
+        except TooLarge:
+            return 1.0
+    return min(1.0, weight)

@@ -10,6 +10,7 @@ from discreet.models.credal.network import CredalNetwork
 from discreet.models.credal.noise import from_noise
 from discreet.models.evidence import Given
 from discreet.vocabulary.errors import ImpossibleEvidence, NetworkError, TooLarge
+from discreet.vocabulary.wording import show
 
 if TYPE_CHECKING:
     from discreet.models.network import Network
@@ -36,6 +37,9 @@ def surround(network: Network) -> CredalNetwork | str:
     """The credal network around a privately learned one, or a word on why there is none."""
     if network.provenance is None:
         return ""
+    lack = explain_lack(network)
+    if lack:
+        return f"No intervals: {lack}."
     measured = sum(found.cells for found in network.provenance.measurements)
     if measured > MOST_CELLS:
         return f"No intervals: {measured:,} cells were measured; {ELSEWHERE}"
@@ -43,6 +47,33 @@ def surround(network: Network) -> CredalNetwork | str:
         return from_noise(network, COVERAGE)
     except NetworkError as error:  # a learner that measured something else than its families
         return f"No intervals: {error}."
+
+
+def explain_lack(network: Network) -> str:
+    """Why a search for the graph left no table to make intervals from, and what to do; empty if it left them all.
+
+    The counts behind a conditional are bounded by a table that holds its whole family. What was fitted to several
+    smaller tables has the noise of all of them and the error of the fit, and nothing published bounds that error.
+    """
+    provenance = network.provenance
+    if provenance is None:
+        return ""
+    held = [frozenset(found.axes) for found in provenance.measurements if found.rate == 1]
+    unheld = [
+        name for name in network.nodes if not any(axes >= set(network.dag.family(name)) for axes in held)
+    ]
+    if unheld and provenance.details.get("auxiliary"):
+        return (
+            "none are made through bits or groups of levels; to have them, release with --encoding vanilla, which "
+            "costs budget again"
+        )
+    if unheld and provenance.learner == "adaptive":
+        return (
+            f"no measured table holds {show(unheld[0])} with all that it depends on (the learner adaptive fits smaller "
+            "tables together), so the noise in it has no known bounds; to have intervals, release with --graph (this "
+            "network will do) or --learner privbayes, which costs budget again"
+        )
+    return ""
 
 
 def attach_intervals(credal: CredalNetwork | str, answer: Answer, given: Given | None) -> Answer:
