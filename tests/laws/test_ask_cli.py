@@ -52,6 +52,38 @@ def test_synthetic_rows_of_some_patients_only(asia: str, tmp_path: Path, suffix:
         assert all(line.split(",")[2] == "yes" for line in lines[1:])
 
 
+def test_evidence_may_be_repeated_but_not_contradicted(
+    asia: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same level twice is one condition; two levels of one attribute are named in the refusal."""
+    once, twice = tmp_path / "once.csv", tmp_path / "twice.csv"
+    given = ["--given", "smoke=yes", "--rows", "50"]
+    assert main(["synthesize", asia, *given, "--out", str(once)]) == 0
+    assert main(["synthesize", asia, *given, "--given", "smoke=yes", "--out", str(twice)]) == 0
+    assert once.read_bytes() == twice.read_bytes()
+    capsys.readouterr()
+    assert main(["synthesize", asia, *given, "--given", "smoke=no", "--out", str(tmp_path / "no.csv")]) == 2
+    assert "'smoke' as 'yes' and as 'no'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("levels", "noted"), [(5, True), (4, False)])
+def test_answers_say_where_rows_have_other_shares(
+    levels: int, noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Three bits can spell more than five levels; two bits spell four, and there is nothing to say."""
+    values = [str(code % levels) for code in range(2000)]
+    schema = dc.Schema.of({"grade": range(levels)})
+    with dc.Airlock.open({"grade": values}, schema, budget=dc.PureDP("1"), unit="add-remove") as airlock:
+        network = dc.learn.privbayes(airlock, spend="1", encoding="binary", k=0)
+    path = tmp_path / "release.json"
+    dc.write_release(network, path)
+    assert main(["query", str(path), "P(grade)", "P(grade=1)", "--json"]) == 0
+    told = capsys.readouterr()
+    assert len([json.loads(line) for line in told.out.splitlines()]) == 2
+    assert told.err.count("\n") == noted
+    assert told.err.startswith("note: bits that spell no level") == noted
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -66,6 +98,7 @@ def test_synthetic_rows_of_some_patients_only(asia: str, tmp_path: Path, suffix:
         ["synthesize", "ASIA", "--out", "OUT/no/such/folder/rows.csv"],
         ["synthesize", "ASIA", "--given", "smoke", "--out", "OUT/rows.csv"],
         ["synthesize", "ASIA", "--given", "smoke=maybe", "--out", "OUT/rows.csv"],
+        ["synthesize", "ASIA", "--given", "smoke=yes", "--given", "smoke=no", "--out", "OUT/rows.csv"],
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(

@@ -130,8 +130,12 @@ def _evidence(text: str, terms: list[tuple[str, str | None]]) -> dict[str, str]:
 
 
 def read_levels(terms: list[str]) -> dict[str, str]:
-    """Evidence from texts such as 'smoke=yes' or '"chest pain"=no'."""
+    """Evidence from texts such as 'smoke=yes' or '"chest pain"=no'; they may repeat a level, not contradict it."""
     found: dict[str, str] = {}
     for text in terms:
-        found |= _evidence(text, _terms(text, list(_tokens(text))))
+        for name, level in _evidence(text, _terms(text, list(_tokens(text)))).items():
+            if found.setdefault(name, level) != level:
+                raise QueryError(
+                    f"the evidence gives {show(name)} as {show(found[name])} and as {show(level)}; one level is allowed"
+                )
     return found
