@@ -116,7 +116,7 @@ def test_a_search_that_left_no_table_says_so(searched: str, capsys: pytest.Captu
         assert main(["query", searched, QUESTION, "--interval", kind]) == 2
         printed = capsys.readouterr()
         assert printed.out == ""
-        assert printed.err.startswith("error: no intervals: no measured table holds ")
+        assert printed.err.startswith("error: no intervals: the learner adaptive fits ")
         assert printed.err.count("\n") == 1
 
 

@@ -121,8 +121,9 @@ class Network:
     ) -> Answer:
         """P(target | given), for one attribute or jointly for several; `likelihood` is soft evidence.
 
-        A privately learned network answers with guaranteed intervals for what noise has hidden, unless that takes
-        longer than a second, which the answer says then. Without `intervals` it answers as fast as any other.
+        A network that was privately learned on a published graph answers with guaranteed intervals for what noise has
+        hidden, unless that takes longer than a second; the answer says why there are none. Without `intervals` it
+        answers as fast as any other.
         """
         targets = require_targets(self.schema, target)
         levels = tuple(self.schema[name].levels for name in targets)

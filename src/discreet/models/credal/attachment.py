@@ -10,7 +10,6 @@ from discreet.models.credal.network import CredalNetwork
 from discreet.models.credal.noise import from_noise
 from discreet.models.evidence import Given
 from discreet.vocabulary.errors import ImpossibleEvidence, NetworkError, TooLarge
-from discreet.vocabulary.wording import show
 
 if TYPE_CHECKING:
     from discreet.models.network import Network
@@ -53,7 +52,8 @@ def explain_lack(network: Network) -> str:
     """Why a search for the graph left no table to make intervals from, and what to do; empty if it left them all.
 
     The counts behind a conditional are bounded by a table that holds its whole family. What was fitted to several
-    smaller tables has the noise of all of them and the error of the fit, and nothing published bounds that error.
+    smaller tables has the noise of all of them and the error of the fit, and nothing published bounds that error. And
+    where tables were chosen in the light of noise in earlier ones, a bound for a fixed list of tables proves nothing.
     """
     provenance = network.provenance
     if provenance is None:
@@ -67,11 +67,11 @@ def explain_lack(network: Network) -> str:
             "none are made through bits or groups of levels; to have them, release with --encoding vanilla, which "
             "costs budget again"
         )
-    if unheld and provenance.learner == "adaptive":
+    if provenance.details.get("batches"):  # an adaptive search
         return (
-            f"no measured table holds {show(unheld[0])} with all that it depends on (the learner adaptive fits smaller "
-            "tables together), so the noise in it has no known bounds; to have intervals, release with --graph (this "
-            "network will do) or --learner privbayes, which costs budget again"
+            "the learner adaptive fits small tables together, which it chooses by what earlier ones have shown, and "
+            "no bounds are known for the noise in that; to have intervals, release with --graph (this network will "
+            "do) or --learner privbayes, which costs budget again"
         )
     return ""
 
