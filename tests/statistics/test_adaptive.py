@@ -65,9 +65,10 @@ class Reader:
         """The first choice, the place of each set among those chosen, and how the noise speaks for either side."""
         assert network.provenance is not None
         details = network.provenance.details
-        assert any(details["choices"]), "no private choice of a set was made: this audits another search"
-        assert set(map(tuple, details["sets"])) <= set(SETS)
-        order = [tuple(found) for batch in details["batches"] for found in batch]
+        assert any(details.get("choices", ())), (
+            "no private choice of a set was made: this audits another search"
+        )
+        order = [tuple(sorted(found)) for batch in details["batches"] for found in batch]
         places = [order.index(members) + 1.0 if members in order else 0.0 for members in SETS]
         speaks = sum(map(self._weigh, network.provenance.measurements))
         # The first set also within what the tables say: evidence from both adds up.
@@ -76,7 +77,9 @@ class Reader:
 
     def _weigh(self, found: Measurement) -> float:
         """The logarithm of the likelihood ratio of a table with Laplace noise."""
-        one, other = (np.abs(found.noisy.values - side[found.axes]).sum() for side in self.tables)
+        axes = tuple(sorted(found.axes))
+        noisy = found.noisy.arrange(axes).values
+        one, other = (np.abs(noisy - side[axes]).sum() for side in self.tables)
         return float((other - one) / found.law.scale)
 
 
