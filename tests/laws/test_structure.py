@@ -238,6 +238,11 @@ def test_the_noise_in_margins_is_that_of_all_tables_together() -> None:
     assert expected["b"] == pytest.approx(0.75 * 3 * math.sqrt(2 * pair))
 
 
+def test_a_budget_without_any_noise_is_no_fault(asia: Network) -> None:
+    network = adaptive(_open(asia, 1000, PureDP(10**6)), spend=10**6)
+    assert network.dag.edges()
+
+
 def test_the_default_of_theta_allows_more_parents_only_where_tables_agree(asia: Network) -> None:
     def find(**options: object) -> float:
         airlock = _open(asia, 2000, PureDP(1))

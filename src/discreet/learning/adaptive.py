@@ -303,7 +303,8 @@ def expect_noise(measured: Sequence[Measurement], sizes: dict[str, int]) -> dict
     precision = dict.fromkeys(sizes, 0.0)
     for found in measured:
         for name in found.axes:
-            precision[name] += sizes[name] / (found.law.variance * found.cells)
+            spread = found.law.variance * found.cells
+            precision[name] += sizes[name] / spread if spread > 0 else math.inf
     return {name: MEAN_NOISE * sizes[name] / math.sqrt(known) for name, known in precision.items()}
 
 
