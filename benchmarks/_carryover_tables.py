@@ -43,7 +43,7 @@ HALVED = ("voters", "insurance", "hotel")
 """Tables that are written a second time, as NAME_halved, with two levels an attribute."""
 WIDEST = 24
 """At most so many columns, the first ones."""
-WIDEST_HALVED = 16
+WIDEST_HALVED = 12
 """The same for tables of two levels: the printed method looks at all sets of many parents there."""
 
 

@@ -106,10 +106,13 @@ def main() -> None:
     parser.add_argument(
         "--tables", type=Path, default=CACHE / "tables", help="where the public tables are kept"
     )
+    parser.add_argument("--names", nargs="*", help="only these tables")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("results"))
     arguments = parser.parse_args()
     tables = [*draw_tables(), *(() if arguments.quick else read_tables(arguments.tables))]
+    if arguments.names:
+        tables = [data for data in tables if data.name in arguments.names]
     errors = measure(tables, 1 if arguments.quick else arguments.repeats)
     arguments.out.mkdir(parents=True, exist_ok=True)
     with (arguments.out / "carryover.csv").open("w", newline="", encoding="utf-8") as file:
