@@ -90,7 +90,11 @@ def compare(errors: Errors, other: str) -> Iterator[tuple[str, float]]:
             if method == "adaptive" and at == epsilon
         }
         yield f"over_{other}_at_{epsilon}", _mean(ratios.values())
-        yield f"over_{other}_unseen_at_{epsilon}", _mean(ratios[table] for table in ratios.keys() & unseen)
+        if ratios.keys() & unseen:
+            yield (
+                f"over_{other}_unseen_at_{epsilon}",
+                _mean(ratios[table] for table in ratios.keys() & unseen),
+            )
         yield f"worst_over_{other}_at_{epsilon}", max(ratios.values())
 
 
