@@ -118,29 +118,56 @@ def _enlarge(data: Data, size: int) -> Any:
     return pa.table(columns)
 
 
+MEANINGS = {
+    "figure2": "ΣI(X, Π) in bits",
+    "figure3": "mean total variation",
+    "figure4": "mean total variation",
+    "figure5": "misclassification",
+    "encodings": "mean total variation",
+}
+"""What the vertical axis of each figure shows."""
+
+
 def draw(rows: list[Row], out: Path) -> None:
-    """One SVG for each figure and table."""
+    """One SVG for each figure and table, with a panel for each target of a classifier; dotted is what needs no ε."""
     import matplotlib
 
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
+    plt.rcParams["svg.hashsalt"] = "paper004"  # the same figures give the same bytes
     for figure, name in sorted({row[:2] for row in rows if row[0] != "summary"}):
-        plt.figure(figsize=(6, 4))
-        mine = [row for row in rows if row[:2] == (figure, name) and row[3] not in ("inf", NO_NOISE)]
-        for series in dict.fromkeys(row[2] for row in mine):
-            points = [(float(row[3]), row[4]) for row in mine if row[2] == series]
-            plt.plot(*zip(*points, strict=True), marker="o", label=series)
-        for row in rows:
-            if row[:2] == (figure, name) and row[3] == NO_NOISE:
-                plt.axhline(row[4], linestyle=":", linewidth=0.8, label=row[2])
-        plt.xscale("log")
-        plt.xlabel("ε")
-        plt.title(f"{figure}, {name}")
-        plt.legend(fontsize=6)
-        plt.tight_layout()
-        plt.savefig(out / f"paper004-{figure}-{name}.svg")
-        plt.close()
+        mine = [row for row in rows if row[:2] == (figure, name)]
+        targets = list(dict.fromkeys(row[2].partition("/")[2] for row in mine))
+        height = 1 + (len(targets) > 1)
+        drawing, panels = plt.subplots(
+            height, -(-len(targets) // height), figsize=(7, 3 + height), squeeze=False
+        )
+        for target, axes in zip(targets, panels.flat, strict=False):
+            draw_panel(axes, [row for row in mine if row[2].partition("/")[2] == target])
+            axes.set_ylabel(MEANINGS[figure.partition("-")[0]], fontsize=8)
+            axes.set_title(f"{figure}, {name} {target}", fontsize=9)
+        drawing.tight_layout()
+        drawing.savefig(out / f"paper004-{figure}-{name}.svg", metadata={"Date": None})
+        plt.close(drawing)
+
+
+def draw_panel(axes: Any, rows: list[Row]) -> None:
+    """The series of one panel over ε."""
+    for series in dict.fromkeys(row[2] for row in rows):
+        points = [(row[3], row[4]) for row in rows if row[2] == series]
+        label = series.partition("/")[0]
+        if points[0][0] in ("inf", NO_NOISE):
+            axes.axhline(points[0][1], linestyle=":", linewidth=0.8, color="0.5")
+            axes.annotate(label, (0.02, points[0][1]), xycoords=("axes fraction", "data"), fontsize=6)
+        else:
+            axes.plot([float(e) for e, _ in points], [v for _, v in points], "o-", markersize=3, label=label)
+    budgets = sorted({row[3] for row in rows if row[3] not in ("inf", NO_NOISE)}, key=float)
+    axes.set_xscale("log")
+    axes.set_xticks([float(e) for e in budgets], budgets, fontsize=7)
+    axes.minorticks_off()
+    axes.set_xlabel("ε", fontsize=8)
+    axes.legend(fontsize=6, frameon=False)
 
 
 def main() -> None:
