@@ -24,6 +24,9 @@ class Rates:
     """The fewest typical pairs that the budget is cut into, for each attribute: noise or not."""
     most: float = 6.0
     """The most: where rows are many and tables small, more would only make the search long."""
+    most_pure: float = 3.0
+    """The most in pure ε, where a table's noise grows with the number of tables and not with its root, unless a typical
+    pair has only four cells."""
     choice: float = 0.05
     """The scale of the noise in a choice, as a part of the rows; it costs a tenth to all of a typical pair's price."""
     handicap: float = 0.4
@@ -85,7 +88,8 @@ def price_unit(
 ) -> float:
     """The unit at which a typical pair has the noise aimed at, within bounds on the number of pairs to pay for."""
     aimed = prices.afford(typical, rates.noise * rows)
-    fewest, most = (left / (count * attributes) for count in (rates.fewest, rates.most))
+    count = rates.most if prices.gaussian or typical <= 4 else rates.most_pure
+    fewest, most = (left / (pairs * attributes) for pairs in (rates.fewest, count))
     return min(max(aimed, most), fewest) / prices.weigh(typical)
 
 
