@@ -35,9 +35,14 @@ TABLES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "coders": ("modeldata", "stackoverflow", ()),
     "families": ("AER", "Fertility", ()),
     "drinkers": ("stevedata", "nesarc_drinkspd", ("idnum",)),
+    "vocabulary": ("carData", "GSSvocab", ()),
+    "earners": ("AER", "CPSSW8", ()),
+    "telecom": ("modeldata", "wa_churn", ()),
+    "covid": ("medicaldata", "covid_testing", ("subject_id", "fake_first_name", "fake_last_name", "test_id")),
+    "veterans": ("causaldata", "mortgages", ()),
 }
 """For each table its package, its name there, and the columns that are keys, dates, or copies of others."""
-UNSEEN = ("flights", "credit", "coders", "families", "drinkers")
+UNSEEN = ("credit", "vocabulary", "earners", "telecom", "covid", "veterans")
 """Tables that were first looked at when all constants of the search were settled."""
 HALVED = ("voters", "insurance", "hotel")
 """Tables that are written a second time, as NAME_halved, with two levels an attribute."""
