@@ -43,7 +43,7 @@ TABLES: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 """For each table its package, its name there, and the columns that are keys, dates, or copies of others."""
 UNSEEN = ("credit", "vocabulary", "earners", "telecom", "covid", "veterans")
-"""Tables that were first looked at when all constants of the search were settled."""
+"""Tables that had no part in the choice of any constant of the search."""
 HALVED = ("voters", "insurance", "hotel")
 """Tables that are written a second time, as NAME_halved, with two levels an attribute."""
 WIDEST = 24
