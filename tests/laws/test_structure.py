@@ -149,6 +149,7 @@ def test_a_bad_question_is_refused_and_costs_nothing(asia: Network, options: dic
         ([2] * 3, {"required": ["a0a1"]}, "'a0a1'"),
         ([2] * 3, {"start": {"a0": []}}, "a DAG, not a dict"),
         ([2] * 3, {"rows": -1}, "-1"),
+        ([2] * 3, {"rows": "many"}, "'many'"),
     ],
 )
 def test_what_cannot_be_counted_or_meant_is_refused_before_it_costs(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.learning.publication import choose_learner, find_learner
+from discreet.learning.publication import WITHOUT_GRAPH, choose_learner, find_learner
 from discreet.learning.rehearsal import Rehearsal
 from discreet.models.network import Network
 from discreet.models.provenance import Provenance
@@ -69,7 +69,7 @@ class Preview:
 
             made = plan(self.network.dag, self.network.schema, spend=whole, unit=known.unit, rows=self.rows)
             return [made.explain().rstrip()]
-        if known.learner in ("adaptive", "privbayes"):
+        if known.learner in WITHOUT_GRAPH:
             return self._explain_search(known, str(whole))
         return self._explain_tables(known, str(whole))
 
@@ -172,6 +172,7 @@ def _price(cost: Mapping[str, Any]) -> float:
 
 
 def _range(values: Iterable[float], form: str) -> str:
-    """One number, or from the least to the most."""
-    least, *_, most = (found := sorted(values))[0], found[-1]
-    return f"{least:{form}}" if least == most else f"{least:{form}} to {most:{form}}"
+    """One number, or from the least to the most, if that shows."""
+    found = sorted(values)
+    least, most = f"{found[0]:{form}}", f"{found[-1]:{form}}"
+    return least if least == most else f"{least} to {most}"

@@ -80,7 +80,8 @@ def privbayes(
     negative counts off and normalises; the default gives a table a share by its cells, makes all tables agree where
     they overlap, by inverse variance, goes to the nearest tables without negative cells, and lets rows of a
     conditional that are seldom seen follow coarser ones.
-    `theta` is 4, or 3 where all attributes have two levels and tables are made to agree.
+    `theta` is 4, or 3 where all attributes have two levels and tables are made to agree. `rows` is what is publicly
+    known of their number; never the true number where that is private, for nothing pays for what follows from it.
     As printed: unit replace-one, β = 1/2, score I or F, `selection="exponential"`, `estimation="printed"`, and for
     attributes of more than two levels `encoding="binary"`.
 

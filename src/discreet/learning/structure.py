@@ -150,8 +150,8 @@ def greedy(
 
     usefulness = float(read_positive(theta, "θ", MechanismError))
     Selection(selection)  # refused before anything is paid
-    if rows is not None and not 0 < rows < math.inf:
-        raise MechanismError(f"a known number of rows is positive, not {rows!r}")
+    if rows is not None and not (isinstance(rows, int | float) and 0 < rows < math.inf):
+        raise MechanismError(f"a known number of rows is a positive number, not {rows!r}")
     if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 0):
         raise MechanismError(f"the degree k is a whole number of at least 0, not {k!r}")
     encoded = Encoding.of(encoding, airlock.schema)
