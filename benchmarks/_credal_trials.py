@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from _running import digest_sources
-from discreet.learning.planned import planned
-from discreet.models import examples
-from discreet.models.credal import CredalNetwork, calibrated, from_noise, idm
-from discreet.models.network import Network
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import PureDP
-from discreet.vocabulary.errors import ImpossibleEvidence
-from discreet.vocabulary.table import Table
+from discreet.core.airlock import Airlock
+from discreet.learn.planned import planned
+from discreet.networks import examples
+from discreet.networks.credal import CredalNetwork, calibrated, from_noise, idm
+from discreet.networks.network import Network
+from discreet.values.budget import PureDP
+from discreet.values.errors import ImpossibleEvidence
+from discreet.values.table import Table
 
 Question = tuple[str, str, dict[str, str]]
 """A target, one of its levels, and what is given."""

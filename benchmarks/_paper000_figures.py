@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from _paper000_trials import LEARNERS, Cells
-from discreet.algorithms.metrics import FLOOR
+from discreet.compute.metrics import FLOOR
 
 PANELS = (
     ("parameter", "parameters"),

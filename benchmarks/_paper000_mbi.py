@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from _paper000_trials import Case
-from discreet.algorithms.consistency import condition
-from discreet.algorithms.metrics import compare_cpts
-from discreet.vocabulary.measurement import Measurement
-from discreet.vocabulary.table import Table
+from discreet.compute.consistency import condition
+from discreet.compute.metrics import compare_cpts
+from discreet.values.measurement import Measurement
+from discreet.values.table import Table
 
 ENVIRONMENT = ("mbi-2.0.0", ["mbi==2.0.0"])
 """The name of its environment, and what is installed there."""

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from discreet.algorithms.metrics import kl, l1
-from discreet.judgement.theory import bound_query
-from discreet.models.network import Network
-from discreet.vocabulary.errors import ImpossibleEvidence
+from discreet.compute.metrics import kl, l1
+from discreet.networks.network import Network
+from discreet.papers.theory import bound_query
+from discreet.values.errors import ImpossibleEvidence
 
 MOST_CELLS = 4096
 """The paper goes up to the full attribute set; a table over all of Alarm has 10^16 cells, so sets stop here."""

@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 
 from _paper000_trials import BUDGET, has_planned
-from discreet.models import examples
-from discreet.privacy.airlock import Airlock
+from discreet.core.airlock import Airlock
+from discreet.networks import examples
 
 
 def time_planned(sizes: Sequence[int], repeats: int) -> list[dict[str, float]]:
@@ -18,7 +18,7 @@ def time_planned(sizes: Sequence[int], repeats: int) -> list[dict[str, float]]:
     """
     if not has_planned():
         return []
-    from discreet.learning.planned import planned
+    from discreet.learn.planned import planned
 
     network = examples.alarm()
     found: list[dict[str, float]] = []

@@ -13,13 +13,13 @@ import numpy as np
 
 import discreet
 from _running import digest_sources
-from discreet.algorithms.metrics import compare_cpts, l1
-from discreet.models import examples
-from discreet.models.bif import read_bif
-from discreet.models.network import Network
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import PureDP
-from discreet.vocabulary.table import Table
+from discreet.compute.metrics import compare_cpts, l1
+from discreet.core.airlock import Airlock
+from discreet.networks import examples
+from discreet.networks.formats.bif import read_bif
+from discreet.networks.network import Network
+from discreet.values.budget import PureDP
+from discreet.values.table import Table
 
 ROWS = 10_000
 RUNS_PER_DATASET = 10
@@ -126,7 +126,7 @@ def find_peer_file(name: str) -> Path | None:
 
 def has_planned() -> bool:
     """Whether the planned learner is part of this installation."""
-    return importlib.util.find_spec("discreet.learning.planned") is not None
+    return importlib.util.find_spec("discreet.learn.planned") is not None
 
 
 def learn(learner: str, case: Case, epsilon: str, run: int) -> Network:
@@ -136,13 +136,13 @@ def learn(learner: str, case: Case, epsilon: str, run: int) -> Network:
 
 @cache
 def _find_learner(learner: str) -> Callable[[Airlock, discreet.DAG, str], Network]:
-    from discreet.learning.dependent import dependent
-    from discreet.learning.independent import independent
+    from discreet.papers.dependent import dependent
+    from discreet.papers.independent import independent
 
     if learner == INDEPENDENT:
         return lambda airlock, dag, epsilon: independent(airlock, dag, spend=epsilon)
     if learner == PLANNED:
-        from discreet.learning.planned import planned
+        from discreet.learn.planned import planned
 
         return lambda airlock, dag, epsilon: planned(airlock, dag, spend=epsilon)
     weights = "paper" if learner == PRINTED else "inverse-variance"

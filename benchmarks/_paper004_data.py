@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.algorithms.metrics import mean_variation
-from discreet.vocabulary.schema import Attribute, Group, Schema, Taxonomy
-from discreet.vocabulary.table import Table
+from discreet.compute.metrics import mean_variation
+from discreet.values.schema import Attribute, Group, Schema, Taxonomy
+from discreet.values.table import Table
 
 MARGINALS = 200
 """Random marginals of three attributes, always the same for one table."""

@@ -9,13 +9,13 @@ import numpy as np
 from _paper004_baselines import by_contingency, by_fourier, by_laplace, by_uniform, one_hot, train_privately
 from _paper004_data import Data
 from _paper004_journal import Job
-from discreet.learning.adaptive import adaptive
-from discreet.learning.privbayes import privbayes
-from discreet.learning.structure import greedy
-from discreet.models.network import Network
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import PureDP
-from discreet.privacy.scores import MutualInformation
+from discreet.core.airlock import Airlock
+from discreet.core.scores import MutualInformation
+from discreet.learn.adaptive import adaptive
+from discreet.learn.greedy import greedy
+from discreet.learn.privbayes import privbayes
+from discreet.networks.network import Network
+from discreet.values.budget import PureDP
 
 TARGETS = {
     "adult": {

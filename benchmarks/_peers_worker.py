@@ -27,11 +27,11 @@ Begin = Callable[[], None]
 
 def fit_ours(codes: Codes, task: dict[str, Any], begin: Begin) -> Draw:
     """Our default search in pure ε, PrivBayes in pure ε, or the default search in the ρ that the peers get."""
-    from discreet.learning.adaptive import adaptive
-    from discreet.learning.privbayes import privbayes
-    from discreet.privacy.airlock import Airlock
-    from discreet.privacy.budget import ZCDP, PureDP
-    from discreet.vocabulary.schema import Schema
+    from discreet.core.airlock import Airlock
+    from discreet.learn.adaptive import adaptive
+    from discreet.learn.privbayes import privbayes
+    from discreet.values.budget import ZCDP, PureDP
+    from discreet.values.schema import Schema
 
     begin()
     schema = Schema.of({name: range(size) for name, size in task["sizes"].items()})

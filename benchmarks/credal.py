@@ -21,14 +21,14 @@ import numpy as np
 
 from _credal_trials import Custodian, Trials, ask, certify, count_frequencies, fit_idm
 from _running import progress
-from discreet.algorithms.bounds import bound
-from discreet.learning.planned import planned
-from discreet.models import examples
-from discreet.models.credal import calibrated, from_noise
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import PureDP
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.table import Table
+from discreet.compute.bounds import bound
+from discreet.core.airlock import Airlock
+from discreet.learn.planned import planned
+from discreet.networks import examples
+from discreet.networks.credal import calibrated, from_noise
+from discreet.values.budget import PureDP
+from discreet.values.graph import DAG
+from discreet.values.table import Table
 
 NOMINAL = 0.95
 

@@ -34,10 +34,10 @@ from rich.console import Console
 from rich.progress import Progress
 
 from _sampling import measure_sampling
-from discreet.models import examples
-from discreet.models.bif import read_bif
-from discreet.models.interchange import to_pgmpy, to_pyagrum
-from discreet.models.network import Network
+from discreet.networks import examples
+from discreet.networks.formats.bif import read_bif
+from discreet.networks.interchange import to_pgmpy, to_pyagrum
+from discreet.networks.network import Network
 
 SMALL = ("asia", "sachs", "child", "alarm")
 LARGE = ("insurance", "hailfinder", "win95pts", "pigs", "diabetes", "barley", "munin")

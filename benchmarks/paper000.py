@@ -29,8 +29,8 @@ from _paper000_reports import (
 from _paper000_speed import time_planned
 from _paper000_trials import INDEPENDENT, LEARNERS, PLANNED, Case, Cells, find_peer_file, has_planned, learn
 from _running import progress
-from discreet.algorithms.metrics import compare_cpts
-from discreet.models.network import Network
+from discreet.compute.metrics import compare_cpts
+from discreet.networks.network import Network
 
 NETWORKS = ("asia", "sachs", "child", "alarm")
 OTHERS = ("insurance", "hailfinder", "win95pts")
@@ -129,7 +129,7 @@ def run_savings(cells: Cells, cases: Sequence[Case], learners: Sequence[str], si
 
 def run_peer(cases: Sequence[Case], size: Size, out: Path) -> dict[str, float]:
     """Private-PGM and our own estimate on the tables that planned measures; empty if it cannot be had."""
-    from discreet.learning.planned import estimate
+    from discreet.learn.planned import estimate
 
     python = open_environment(*ENVIRONMENT, install=size.install)
     if isinstance(python, str):

@@ -17,14 +17,14 @@ import numpy as np
 
 from _paper002_peer import fit_peer
 from _paper002_regression import HEADER, sweep
-from discreet.learning import posterior
-from discreet.learning.classify import PrivateNaiveBayes
-from discreet.learning.estimators import PrivacyWarning
-from discreet.models import examples
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import PureDP
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.schema import Schema
+from discreet.core.airlock import Airlock
+from discreet.networks import examples
+from discreet.papers import posterior
+from discreet.papers.estimators import PrivacyWarning
+from discreet.papers.naive_bayes import PrivateNaiveBayes
+from discreet.values.budget import PureDP
+from discreet.values.graph import DAG
+from discreet.values.schema import Schema
 
 FEATURES, ROWS, TRAINING = 16, 1000, 50
 STEALTH = math.log(10)

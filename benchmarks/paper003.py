@@ -29,20 +29,20 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one thread for each worker
 
 import numpy as np
 
-from discreet.judgement.ceiling import expect_power, limit_power
-from discreet.judgement.cells import Cells
-from discreet.judgement.recover import recover_ratios
-from discreet.judgement.trace_joint import score_jointly
-from discreet.judgement.trace_noise import estimate_total, score_noisy
-from discreet.judgement.trace_power import count_above
-from discreet.judgement.trace_statistics import Reference, centre, log_values
-from discreet.learning.planned import planned
-from discreet.models.credal import from_noise
-from discreet.models.network import Network
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import PureDP
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.schema import Schema
+from discreet.core.airlock import Airlock
+from discreet.judge.attacks.ceiling import expect_power, limit_power
+from discreet.judge.attacks.cells import Cells
+from discreet.judge.attacks.joint import score_jointly
+from discreet.judge.attacks.noisy_tables import estimate_total, score_noisy
+from discreet.judge.attacks.power import count_above
+from discreet.judge.attacks.recover import recover_ratios
+from discreet.judge.attacks.statistics import Reference, centre, log_values
+from discreet.learn.planned import planned
+from discreet.networks.credal import from_noise
+from discreet.networks.network import Network
+from discreet.values.budget import PureDP
+from discreet.values.graph import DAG
+from discreet.values.schema import Schema
 
 NODES, DENSITIES = (10, 20, 50, 100), (1, 2, 4)
 PEOPLE, REFERENCE, TARGET = 10_000, 5_000, 500

@@ -26,10 +26,10 @@ from _paper004_figures import (
     synthesise,
 )
 from _paper004_journal import Job, Journal, Row
-from discreet.learning.adaptive import adaptive
-from discreet.learning.privbayes import privbayes
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import PureDP
+from discreet.core.airlock import Airlock
+from discreet.learn.adaptive import adaptive
+from discreet.learn.privbayes import privbayes
+from discreet.values.budget import PureDP
 
 EPSILONS = ("0.05", "0.1", "0.2", "0.4", "0.8", "1.6")
 SUMMARY_RUNS = 3

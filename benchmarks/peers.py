@@ -22,9 +22,9 @@ import numpy as np
 
 from _environments import open_environment
 from _paper004_data import Data, read_data
-from discreet.algorithms.metrics import mean_variation
-from discreet.privacy.budget import ApproxDP
-from discreet.privacy.conversion import afford_zcdp
+from discreet.compute.metrics import mean_variation
+from discreet.core.conversion import afford_zcdp
+from discreet.values.budget import ApproxDP
 
 WORKER = Path(__file__).with_name("_peers_worker.py")
 DELTA = "1e-5"

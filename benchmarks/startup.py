@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from discreet.models import examples
+from discreet.networks import examples
 
 STATEMENTS = {
     "python (nothing)": "pass",

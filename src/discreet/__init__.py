@@ -6,23 +6,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet.learning import learn, posterior, structure
-    from discreet.models import credal, examples
-    from discreet.models.bif import read_bif, write_bif
-    from discreet.models.network import Network
-    from discreet.models.network_json import read_network, write_network
-    from discreet.models.release import read_release, write_release
-    from discreet.models.rows import Rows
-    from discreet.privacy.airlock import Airlock
-    from discreet.privacy.budget import ZCDP, ApproxDP, PureDP, Unit
-    from discreet.privacy.ledger import Ledger, open_ledger
-    from discreet.vocabulary import errors
-    from discreet.vocabulary.bins import Bins
-    from discreet.vocabulary.graph import DAG
-    from discreet.vocabulary.measurement import Measurement
-    from discreet.vocabulary.schema import Attribute, Schema
-    from discreet.vocabulary.table import Table
-    from discreet.vocabulary.taxonomy import Taxonomy
+    from discreet import learners as learn
+    from discreet.core.airlock import Airlock
+    from discreet.core.ledger import Ledger, open_ledger
+    from discreet.learn import greedy as structure
+    from discreet.networks import credal, examples
+    from discreet.networks.formats.bif import read_bif, write_bif
+    from discreet.networks.formats.network_json import read_network, write_network
+    from discreet.networks.formats.release import read_release, write_release
+    from discreet.networks.network import Network
+    from discreet.networks.synthetic import Rows
+    from discreet.papers import posterior
+    from discreet.values import errors
+    from discreet.values.budget import ZCDP, ApproxDP, PureDP, Unit
+    from discreet.values.graph import DAG
+    from discreet.values.measurement import Measurement
+    from discreet.values.schema import Attribute, Schema
+    from discreet.values.schema.bins import Bins
+    from discreet.values.schema.taxonomy import Taxonomy
+    from discreet.values.table import Table
 
 __version__ = "0.1.0"
 
@@ -60,43 +62,45 @@ __all__ = [
 
 # The module where each public name lives; loaded on first use, so that `import discreet` costs nothing.
 _HOMES = {
-    "Airlock": "discreet.privacy.airlock",
-    "ApproxDP": "discreet.privacy.budget",
-    "Attribute": "discreet.vocabulary.schema",
-    "Bins": "discreet.vocabulary.bins",
-    "DAG": "discreet.vocabulary.graph",
-    "Ledger": "discreet.privacy.ledger",
-    "Measurement": "discreet.vocabulary.measurement",
-    "Network": "discreet.models.network",
-    "PureDP": "discreet.privacy.budget",
-    "Rows": "discreet.models.rows",
-    "Schema": "discreet.vocabulary.schema",
-    "Table": "discreet.vocabulary.table",
-    "Taxonomy": "discreet.vocabulary.taxonomy",
-    "Unit": "discreet.privacy.budget",
-    "ZCDP": "discreet.privacy.budget",
-    "credal": "discreet.models",
-    "errors": "discreet.vocabulary",
-    "examples": "discreet.models",
-    "learn": "discreet.learning",
-    "open_ledger": "discreet.privacy.ledger",
-    "posterior": "discreet.learning",
-    "read_bif": "discreet.models.bif",
-    "read_network": "discreet.models.network_json",
-    "read_release": "discreet.models.release",
-    "structure": "discreet.learning",
-    "write_bif": "discreet.models.bif",
-    "write_network": "discreet.models.network_json",
-    "write_release": "discreet.models.release",
+    "Airlock": "discreet.core.airlock",
+    "ApproxDP": "discreet.values.budget",
+    "Attribute": "discreet.values.schema.declaration",
+    "Bins": "discreet.values.schema.bins",
+    "DAG": "discreet.values.graph",
+    "Ledger": "discreet.core.ledger",
+    "Measurement": "discreet.values.measurement",
+    "Network": "discreet.networks.network",
+    "PureDP": "discreet.values.budget",
+    "Rows": "discreet.networks.synthetic",
+    "Schema": "discreet.values.schema.declaration",
+    "Table": "discreet.values.table",
+    "Taxonomy": "discreet.values.schema.taxonomy",
+    "Unit": "discreet.values.budget",
+    "ZCDP": "discreet.values.budget",
+    "credal": "discreet.networks.credal",
+    "errors": "discreet.values.errors",
+    "examples": "discreet.networks.examples",
+    "learn": "discreet.learners",
+    "open_ledger": "discreet.core.ledger",
+    "posterior": "discreet.papers.posterior",
+    "read_bif": "discreet.networks.formats.bif",
+    "read_network": "discreet.networks.formats.network_json",
+    "read_release": "discreet.networks.formats.release",
+    "structure": "discreet.learn.greedy",
+    "write_bif": "discreet.networks.formats.bif",
+    "write_network": "discreet.networks.formats.network_json",
+    "write_release": "discreet.networks.formats.release",
 }
+
+_MODULES = frozenset({"credal", "errors", "examples", "learn", "posterior", "structure"})
 
 if not TYPE_CHECKING:  # a type checker that saw this function would believe in every name
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
             raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-        home = import_module(_HOMES[name])
-        found = getattr(home, name) if hasattr(home, name) else import_module(f"{home.__name__}.{name}")
+        found = import_module(_HOMES[name])
+        found = getattr(found, name) if name not in _MODULES else found
         globals()[name] = found
         return found
 

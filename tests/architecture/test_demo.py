@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import discreet
-from discreet.judgement.verify import verify_file
-from discreet.privacy.ledger import open_ledger
+from discreet.core.ledger import open_ledger
+from discreet.judge.verify import verify_file
 
 
 def run(folder: Path) -> str:

@@ -13,16 +13,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 PLANTED = {
-    "a table that opens the airlock's drawer": ("vocabulary/table.py", "import discreet.privacy.noise"),
+    "a table that opens the airlock's drawer": ("vocabulary/table.py", "import discreet.core.noise"),
     "an algorithm that imports the layer of models": (
         "algorithms/__init__.py",
-        "import discreet.models.network",
+        "import discreet.networks.network",
     ),
-    "an estimate that goes back to the rows": ("models/network.py", "import discreet.privacy.counts"),
+    "an estimate that goes back to the rows": ("models/network.py", "import discreet.rows.opening"),
     "noise drawn outside privacy.noise": ("privacy/budget.py", "import opendp.prelude"),
     "rows queried outside privacy.counts": ("models/network.py", "import duckdb"),
-    "an audit that draws noise": ("judgement/__init__.py", "import discreet.privacy.noise"),
-    "an audit that spends budget": ("judgement/__init__.py", "import discreet.privacy.airlock"),
+    "an audit that draws noise": ("judgement/__init__.py", "import discreet.core.noise"),
+    "an audit that spends budget": ("judgement/__init__.py", "import discreet.core.airlock"),
 }
 
 

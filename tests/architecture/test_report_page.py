@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.doors.cli import main
-from discreet.judgement.report import explain_loss, make_page
-from discreet.judgement.report_parts.layout import GAP, assign_layers, lay_out
-from discreet.learning.independent import independent
-from discreet.models.network import Network
-from discreet.models.release import Release, format_release, make_release, parse_release
-from discreet.privacy.budget import ZCDP, ApproxDP, Infinite, PureDP
-from discreet.vocabulary.graph import DAG
+from discreet.judge.report import explain_loss, make_page
+from discreet.judge.report_parts.layout import GAP, assign_layers, lay_out
+from discreet.networks.formats.release import Release, format_release, make_release, parse_release
+from discreet.networks.network import Network
+from discreet.papers.independent import independent
+from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP
+from discreet.values.graph import DAG
 
 VOID = {"meta", "br", "path", "rect", "polygon", "polyline"}
 

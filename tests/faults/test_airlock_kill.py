@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from discreet.privacy.budget import PureDP
-from discreet.privacy.ledger import open_ledger
+from discreet.core.ledger import open_ledger
+from discreet.values.budget import PureDP
 
 CHILD = """
 import json, os, signal, sys
-from discreet.privacy import questions as module
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.ledger import Ledger
-from discreet.vocabulary.schema import Schema
+from discreet.core import queries as module
+from discreet.core.airlock import Airlock
+from discreet.core.ledger import Ledger
+from discreet.values.schema import Schema
 
 place, step, request = sys.argv[1], sys.argv[2], sys.argv[3]
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.models import examples
-from discreet.models.bif import format_bif, parse_bif, read_bif, write_bif
-from discreet.models.bif_tokens import Tokens
-from discreet.models.network import Network
-from discreet.vocabulary.errors import DiscreetError, FormatError, TooLarge
+from discreet.networks import examples
+from discreet.networks.formats.bif import format_bif, parse_bif, read_bif, write_bif
+from discreet.networks.formats.bif_tokens import Tokens
+from discreet.networks.network import Network
+from discreet.values.errors import DiscreetError, FormatError, TooLarge
 
 GOOD = """network unknown {
 }

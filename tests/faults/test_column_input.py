@@ -14,8 +14,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from discreet.vocabulary.errors import DataError
-from discreet.vocabulary.schema import Attribute, Schema
+from discreet.values.errors import DataError
+from discreet.values.schema import Attribute, Schema
 
 
 def require_refusal(act: Callable[[], object], *words: str) -> None:

@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.models import examples
-from discreet.models.credal import CredalNetwork, calibrated, contaminate, from_noise, idm
-from discreet.models.credal.document import format_credal, parse_credal
-from discreet.models.network import Network
-from discreet.models.provenance import Provenance
-from discreet.vocabulary.errors import (
+from discreet.networks import examples
+from discreet.networks.credal import CredalNetwork, calibrated, contaminate, from_noise, idm
+from discreet.networks.credal.document import format_credal, parse_credal
+from discreet.networks.network import Network
+from discreet.networks.provenance import Provenance
+from discreet.values.errors import (
     FormatError,
     ImpossibleEvidence,
     NetworkError,
     QueryError,
     TableError,
 )
-from discreet.vocabulary.law import DiscreteLaplace
-from discreet.vocabulary.measurement import Measurement
-from discreet.vocabulary.table import Table
+from discreet.values.law import DiscreteLaplace
+from discreet.values.measurement import Measurement
+from discreet.values.table import Table
 
 
 def build(lower: Any, upper: Any) -> CredalNetwork:

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.privacy.counts import open_counter
-from discreet.privacy.counts.limits import read_memory
-from discreet.vocabulary.errors import DataError, DiscreetError, TooLarge
-from discreet.vocabulary.schema import Attribute, Schema
+from discreet.rows.limits import read_memory
+from discreet.rows.opening import open_counter
+from discreet.values.errors import DataError, DiscreetError, TooLarge
+from discreet.values.schema import Attribute, Schema
 
 SEX = Schema.of({"sex": ["f", "m"]})
 AGE = Schema((Attribute.binned("age", [0, 18, 65, 120]),))
@@ -348,8 +348,8 @@ def test_memory_is_a_size() -> None:
 
 BOMB = """
 import json, resource, sys
-from discreet.privacy.counts import open_counter
-from discreet.vocabulary.schema import Schema
+from discreet.rows.opening import open_counter
+from discreet.values.schema import Schema
 counter = open_counter(sys.argv[1], Schema.of({name: ["f", "m"] for name in "abcdefgh"}), memory="64MB")
 table = counter.count([("a", "h")])[0]
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

@@ -22,10 +22,10 @@ from typing import Any
 
 import pytest
 
-from discreet.privacy.budget import PureDP
-from discreet.privacy.ledger import Ledger, open_ledger
-from discreet.privacy.ledger_sqlite import SqliteStore
-from discreet.vocabulary.errors import LedgerError, Overspent
+from discreet.core.ledger import Ledger, open_ledger
+from discreet.stores.sqlite import SqliteStore
+from discreet.values.budget import PureDP
+from discreet.values.errors import LedgerError, Overspent
 
 COST = PureDP("2/3")
 FIRST_DRAW, SECOND_DRAW = b"first draw " * 1000, b"second draw"  # the first spills over several pages

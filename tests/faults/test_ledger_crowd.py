@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from discreet.privacy.budget import PureDP
-from discreet.privacy.ledger import Ledger, open_ledger
-from discreet.privacy.ledger_memory import MemoryLedger, MemoryStore
-from discreet.vocabulary.errors import LedgerError, Overspent
+from discreet.core.ledger import Ledger, open_ledger
+from discreet.stores.memory import MemoryLedger, MemoryStore
+from discreet.values.budget import PureDP
+from discreet.values.errors import LedgerError, Overspent
 
 
 def in_children(count: int, work: Callable[[int], object]) -> list[object]:

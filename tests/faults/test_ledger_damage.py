@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from discreet.privacy.budget import PureDP
-from discreet.privacy.ledger import Anchor, Ledger, open_ledger
-from discreet.privacy.ledger_sqlite import SCHEMA
-from discreet.vocabulary.errors import LedgerError
+from discreet.core.ledger import Anchor, Ledger, open_ledger
+from discreet.stores.sqlite import SCHEMA
+from discreet.values.budget import PureDP
+from discreet.values.errors import LedgerError
 
 
 def fill(place: str) -> Anchor:
@@ -337,9 +337,9 @@ def test_a_read_only_file_can_be_shown_and_verified_but_not_spent_from() -> None
 
 FILL_UP = """
 import json, sys
-from discreet.privacy.budget import PureDP
-from discreet.privacy.ledger import open_ledger
-from discreet.vocabulary.errors import LedgerError
+from discreet.values.budget import PureDP
+from discreet.core.ledger import open_ledger
+from discreet.values.errors import LedgerError
 place, limit = sys.argv[1], int(sys.argv[2])
 with open_ledger(place, create=True) as ledger:
     ledger.open_account("clinic", PureDP(1), "add-remove")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.models import examples
-from discreet.models.network import Network
-from discreet.vocabulary.errors import DataError, DiscreetError, ImpossibleEvidence, QueryError
+from discreet.networks import examples
+from discreet.networks.network import Network
+from discreet.values.errors import DataError, DiscreetError, ImpossibleEvidence, QueryError
 
 ASIA = examples.asia()
 NODES = "'asia', 'tub', 'smoke', 'lung', 'bronc', 'either', 'xray', 'dysp'"

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
+from discreet.core.ledger import open_ledger
 from discreet.doors.cli import main
-from discreet.models.edges import format_edges
-from discreet.privacy.budget import PureDP
-from discreet.privacy.ledger import open_ledger
+from discreet.networks.formats.edges import format_edges
+from discreet.values.budget import PureDP
 
 SCHEMA = """format = 1
 [attributes.smoke]

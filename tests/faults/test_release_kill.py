@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
+from discreet.core.ledger import Ledger, open_ledger
 from discreet.doors.cli import main
-from discreet.models.edges import format_edges
-from discreet.privacy.budget import PureDP
-from discreet.privacy.ledger import Ledger, open_ledger
+from discreet.networks.formats.edges import format_edges
+from discreet.values.budget import PureDP
 
 CHILD = """
 import os, signal, sys
 from discreet.doors.cli import main
-from discreet.privacy.ledger import Ledger
-from discreet.vocabulary import files
+from discreet.core.ledger import Ledger
+from discreet.values import files
 
 step = sys.argv[1]
 left = int(step.split()[2]) if step[-1].isdigit() else 1

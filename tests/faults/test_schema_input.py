@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from discreet.vocabulary.errors import DiscreetError, FormatError, SchemaError
-from discreet.vocabulary.schema import Attribute, Bins, Group, Schema, Taxonomy
-from discreet.vocabulary.schema_toml import MAX_BYTES, parse_toml
+from discreet.values.errors import DiscreetError, FormatError, SchemaError
+from discreet.values.schema import Attribute, Bins, Group, Schema, Taxonomy
+from discreet.values.schema.toml import MAX_BYTES, parse_toml
 
 
 def refusal(kind: type[DiscreetError], act: Callable[[], object]) -> str:

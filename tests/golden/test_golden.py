@@ -54,7 +54,7 @@ def test_a_golden_release_says_what_it_said(name: str) -> None:
 @pytest.mark.parametrize("name", MAKER.RELEASES)
 def test_a_golden_release_is_written_as_it_was_read(name: str) -> None:
     """Reading and writing gives the same bytes."""
-    from discreet.models.release import format_release, parse_release
+    from discreet.networks.formats.release import format_release, parse_release
 
     text = (HERE / f"{name}.json").read_text("utf-8")
     assert format_release(parse_release(text)) == text

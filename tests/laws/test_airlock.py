@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit
-from discreet.privacy.ledger import Anchor, open_ledger
-from discreet.privacy.scores import IndependenceDistance, ModelError, MutualInformation
-from discreet.privacy.subsample import Subsampling
-from discreet.privacy.sums import BoundedColumn
-from discreet.vocabulary.errors import AirlockError, BudgetError, DiscreetError, LedgerError, Overspent
-from discreet.vocabulary.law import DiscreteGaussian, DiscreteLaplace, Exact
+from discreet.core.airlock import Airlock
+from discreet.core.ledger import Anchor, open_ledger
+from discreet.core.scores import IndependenceDistance, ModelError, MutualInformation
+from discreet.papers.subsample import Subsampling
+from discreet.papers.sums import BoundedColumn
+from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit
+from discreet.values.errors import AirlockError, BudgetError, DiscreetError, LedgerError, Overspent
+from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
 
 NETWORK = dc.examples.asia()
 ROWS = 2_000
@@ -258,7 +258,7 @@ def test_a_forked_child_is_refused() -> None:
 def test_the_debit_stands_even_if_counting_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     airlock = open_simulation()
     monkeypatch.setattr(
-        "discreet.privacy.questions.add_noise", lambda *_: (_ for _ in ()).throw(OSError("power cut"))
+        "discreet.core.queries.add_noise", lambda *_: (_ for _ in ()).throw(OSError("power cut"))
     )
     with pytest.raises(OSError, match="power cut"):
         airlock.measure([()], spend="1", request="r")

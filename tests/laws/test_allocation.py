@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.learning.allocation import (
+from discreet.networks import examples
+from discreet.papers.allocation import (
     LEAST_SHARE,
     allocate,
     differentiate_children,
@@ -19,10 +20,9 @@ from discreet.learning.allocation import (
     find_sensitivities,
     plan_allocation,
 )
-from discreet.models import examples
-from discreet.vocabulary.errors import BudgetError
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.table import Table
+from discreet.values.errors import BudgetError
+from discreet.values.graph import DAG
+from discreet.values.table import Table
 
 FIGURE_1 = DAG.build({"A": [], "B": [], "C": ["A", "B"], "D": ["C"], "E": ["C"], "F": ["D", "E"]})
 """The example of [000, Fig. 1]."""

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from chance import SURE
+from discreet.core.airlock import Airlock
 from discreet.doors.cli import main
-from discreet.judgement.cells import Cells
-from discreet.learning.independent import independent
-from discreet.models import examples
-from discreet.models.credal import idm
-from discreet.models.network import Network
-from discreet.models.release import write_release
-from discreet.privacy.airlock import Airlock
+from discreet.judge.attacks.cells import Cells
+from discreet.networks import examples
+from discreet.networks.credal import idm
+from discreet.networks.formats.release import write_release
+from discreet.networks.network import Network
+from discreet.papers.independent import independent
 
 
 @pytest.fixture(scope="module")

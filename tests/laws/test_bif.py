@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.models import examples
-from discreet.models.bif import format_bif, parse_bif, read_bif, write_bif
-from discreet.models.network import Network
-from discreet.vocabulary.errors import NetworkError
+from discreet.networks import examples
+from discreet.networks.formats.bif import format_bif, parse_bif, read_bif, write_bif
+from discreet.networks.network import Network
+from discreet.values.errors import NetworkError
 
 
 def public_networks() -> list[Path]:

@@ -14,7 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.privacy.budget import (
+from discreet.core.conversion import account_noise, afford_pure, afford_zcdp, imply_approx, imply_zcdp
+from discreet.core.mechanism import Noise, calibrate_counts
+from discreet.values.budget import (
     ZCDP,
     ApproxDP,
     Infinite,
@@ -23,9 +25,7 @@ from discreet.privacy.budget import (
     budget_from_json,
     read_budget,
 )
-from discreet.privacy.conversion import account_noise, afford_pure, afford_zcdp, imply_approx, imply_zcdp
-from discreet.privacy.mechanism import Noise, calibrate_counts
-from discreet.vocabulary.errors import BudgetError, Overspent
+from discreet.values.errors import BudgetError, Overspent
 
 EPSILONS = st.fractions(min_value=Fraction(1, 1000), max_value=20, max_denominator=10**6)
 BUDGETS = st.one_of(

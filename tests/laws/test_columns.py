@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.vocabulary import intake
-from discreet.vocabulary.errors import DataError
-from discreet.vocabulary.schema import Attribute, Schema
+from discreet.values.errors import DataError
+from discreet.values.schema import Attribute, Schema, intake
 
 laws = settings(deadline=None, max_examples=60)
 

@@ -10,9 +10,9 @@ import pytest
 
 import discreet as dc
 from discreet.doors.cli import main
-from discreet.judgement.comparison import compare
-from discreet.models.network import Network
-from discreet.vocabulary.errors import NetworkError
+from discreet.judge.compare import compare
+from discreet.networks.network import Network
+from discreet.values.errors import NetworkError
 
 
 def make(lung: float, yes: float = 0.5) -> Network:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from discreet.algorithms.consistency import (
+from discreet.compute.consistency import (
     clamp,
     condition,
     find_intersections,
@@ -19,8 +19,8 @@ from discreet.algorithms.consistency import (
     settle,
     weigh_by_precision,
 )
-from discreet.vocabulary.errors import TableError
-from discreet.vocabulary.table import Table
+from discreet.values.errors import TableError
+from discreet.values.table import Table
 
 NAMES = "abcde"
 SIZES = {"a": 2, "b": 3, "c": 2, "d": 4, "e": 2}

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.algorithms.augmentation import draw_counts
-from discreet.algorithms.bounds import list_vertices, tighten
-from discreet.algorithms.bounds.tails import bound_by_chernoff, bound_sum
-from discreet.learning.planned import planned
-from discreet.models import examples
-from discreet.models.credal import (
+from discreet.compute.augmentation import draw_counts
+from discreet.compute.bounds import list_vertices, tighten
+from discreet.compute.bounds.tails import bound_by_chernoff, bound_sum
+from discreet.core.airlock import Airlock
+from discreet.learn.planned import planned
+from discreet.networks import examples
+from discreet.networks.credal import (
     CredalNetwork,
     calibrated,
     contaminate,
@@ -25,13 +26,12 @@ from discreet.models.credal import (
     read_credal,
     write_credal,
 )
-from discreet.models.network import Network
-from discreet.models.provenance import Provenance
-from discreet.privacy.airlock import Airlock
-from discreet.vocabulary.law import DiscreteGaussian, DiscreteLaplace, Exact
-from discreet.vocabulary.measurement import Measurement
-from discreet.vocabulary.schema import Schema
-from discreet.vocabulary.table import Table
+from discreet.networks.network import Network
+from discreet.networks.provenance import Provenance
+from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
+from discreet.values.measurement import Measurement
+from discreet.values.schema import Schema
+from discreet.values.table import Table
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -240,7 +240,7 @@ def test_a_private_network_says_why_an_answer_has_no_intervals(monkeypatch: pyte
     many = private.query(asia.nodes[:7])
     assert (many.lower, len(many)) == (None, 128)
     assert "more than 64 levels" in many.meaning
-    where = "discreet.models.credal.attachment"
+    where = "discreet.networks.credal.attachment"
     monkeypatch.setattr(f"{where}.MOST_WORK", 4)
     answer = private.query("lung", {"dysp": "yes"})
     assert answer.lower is None

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.models.edges import format_edges, parse_arrows, parse_edges
-from discreet.models.reading import read_graph
-from discreet.vocabulary.errors import DiscreetError, GraphError
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.schema import Schema
+from discreet.networks.formats.edges import format_edges, parse_arrows, parse_edges
+from discreet.networks.formats.reading import read_graph
+from discreet.values.errors import DiscreetError, GraphError
+from discreet.values.graph import DAG
+from discreet.values.schema import Schema
 
 NAMES = st.text(st.characters(blacklist_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=8).filter(
     lambda name: name.strip() != ""

@@ -15,22 +15,21 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from chance import SURE, within_attempts
+from discreet.core.airlock import Airlock
+from discreet.core.ledger import open_ledger
 from discreet.doors.cli import app
-from discreet.judgement.auditing import empirical_epsilon
-from discreet.judgement.verify import verify
-from discreet.learning.privbayes import privbayes
-from discreet.learning.publication import publish
-from discreet.learning.structure import greedy
-from discreet.learning.structure_candidates import limit_degree, maximal_sets
-from discreet.models.network import Network
-from discreet.models.release import format_release, parse_release
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import ZCDP, PureDP
-from discreet.privacy.counts.kernels import count_codes
-from discreet.privacy.counts.packed import count_packed, pack
-from discreet.privacy.ledger import open_ledger
-from discreet.vocabulary.encoding import Encoding
-from discreet.vocabulary.errors import (
+from discreet.doors.publication import publish
+from discreet.judge.empirical_epsilon import empirical_epsilon
+from discreet.judge.verify import verify
+from discreet.learn.greedy import greedy
+from discreet.learn.parent_sets import limit_degree, maximal_sets
+from discreet.learn.privbayes import privbayes
+from discreet.networks.formats.release import format_release, parse_release
+from discreet.networks.network import Network
+from discreet.rows.engines.kernels import count_codes
+from discreet.rows.engines.packed import count_packed, pack
+from discreet.values.budget import ZCDP, PureDP
+from discreet.values.errors import (
     AirlockError,
     DataError,
     GraphError,
@@ -38,8 +37,9 @@ from discreet.vocabulary.errors import (
     SchemaError,
     TableError,
 )
-from discreet.vocabulary.schema import Attribute, Group, Schema, Taxonomy
-from discreet.vocabulary.table import Table
+from discreet.values.schema import Attribute, Group, Schema, Taxonomy
+from discreet.values.schema.encoding import Encoding
+from discreet.values.table import Table
 
 LEVELS = tuple("uvwxyz")
 TREE = Taxonomy((Group("low", ("u", Group("vw", ("v", "w")))), Group("high", ("x", "y", "z"))))

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.algorithms import expectation
-from discreet.algorithms.backoff import smooth_rows
-from discreet.algorithms.expectation import fit_network, shrink_counts
-from discreet.algorithms.margins import plan_elimination, sort_axes
-from discreet.models import examples
-from discreet.vocabulary.errors import TableError
-from discreet.vocabulary.law import DiscreteGaussian, DiscreteLaplace, Exact
-from discreet.vocabulary.measurement import Measurement
-from discreet.vocabulary.table import Array, Table
+from discreet.compute import expectation
+from discreet.compute.backoff import smooth_rows
+from discreet.compute.expectation import fit_network, shrink_counts
+from discreet.compute.margins import plan_elimination, sort_axes
+from discreet.networks import examples
+from discreet.values.errors import TableError
+from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
+from discreet.values.measurement import Measurement
+from discreet.values.table import Array, Table
 
 COST = '{"epsilon": "1"}'
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import discreet.privacy.linear as linear
-from discreet.algorithms.fourier import (
+import discreet.papers.linear as linear
+from discreet.papers.coefficients import Coefficients
+from discreet.papers.fourier import (
     bound_cells,
     close_downward,
     count_coefficients,
@@ -20,12 +21,11 @@ from discreet.algorithms.fourier import (
     reconstruct,
     transform,
 )
-from discreet.privacy.budget import PureDP, Unit
-from discreet.privacy.linear import ProductStatistics, calibrate_linear
-from discreet.vocabulary.coefficients import Coefficients
-from discreet.vocabulary.errors import FormatError, MechanismError, TableError
-from discreet.vocabulary.law import DiscreteLaplace
-from discreet.vocabulary.table import Table
+from discreet.papers.linear import ProductStatistics, calibrate_linear
+from discreet.values.budget import PureDP, Unit
+from discreet.values.errors import FormatError, MechanismError, TableError
+from discreet.values.law import DiscreteLaplace
+from discreet.values.table import Table
 
 NAMES = ("a", "b", "c", "d")
 

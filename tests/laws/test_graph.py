@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.models.network import Network
-from discreet.vocabulary.errors import GraphError
-from discreet.vocabulary.graph import DAG
+from discreet.networks.network import Network
+from discreet.values.errors import GraphError
+from discreet.values.graph import DAG
 
 
 @st.composite

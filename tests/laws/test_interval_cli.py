@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dc
 from discreet.doors.cli import main
-from discreet.models.credal import contaminate
+from discreet.networks.credal import contaminate
 
 QUESTION = "P(lung | smoke=yes)"
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.vocabulary import law as law_module
-from discreet.vocabulary.errors import FormatError, MechanismError, TableError
-from discreet.vocabulary.law import DiscreteGaussian, DiscreteLaplace, Exact, Law, law_from_json
-from discreet.vocabulary.measurement import Measurement, SumMeasurement
-from discreet.vocabulary.table import Table
+from discreet.values import law as law_module
+from discreet.values.errors import FormatError, MechanismError, TableError
+from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact, Law, law_from_json
+from discreet.values.measurement import Measurement, SumMeasurement
+from discreet.values.table import Table
 
 WIDTHS = st.fractions(min_value=Fraction(1, 50), max_value=60, max_denominator=1000)
 LAWS = st.one_of(WIDTHS.map(DiscreteLaplace), WIDTHS.map(lambda width: DiscreteGaussian(width**2)))
@@ -201,7 +201,7 @@ def test_measurements_survive_json() -> None:
 def test_malformed_measurements_are_refused(change: dict[str, object]) -> None:
     with pytest.raises((FormatError, MechanismError, ValueError)) as refused:
         Measurement.from_json({**_measurement().to_json(), **change})
-    assert type(refused.value).__module__ == "discreet.vocabulary.errors"
+    assert type(refused.value).__module__ == "discreet.values.errors"
 
 
 def test_measured_tables_hold_whole_counts() -> None:

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.privacy.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit
-from discreet.privacy.fingerprint import fingerprint_file
-from discreet.privacy.ledger import Anchor, Ledger, open_ledger
-from discreet.privacy.ledger_chain import Event, canonical
-from discreet.privacy.ledger_memory import MemoryLedger
-from discreet.vocabulary.errors import BudgetError, LedgerError, Overspent
+from discreet.core.chain import Event, canonical
+from discreet.core.ledger import Anchor, Ledger, open_ledger
+from discreet.stores.fingerprint import fingerprint_file
+from discreet.stores.memory import MemoryLedger
+from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit
+from discreet.values.errors import BudgetError, LedgerError, Overspent
 
 Opener = Callable[[], Ledger]
 
@@ -339,7 +339,7 @@ def test_no_change_to_any_event_goes_unseen(data: st.DataObject) -> None:
         case "repeat":
             events.insert(place, events[place])
         case "forge":
-            from discreet.privacy.ledger_chain import digest
+            from discreet.core.chain import digest
 
             body = canonical({**event.fields, "time": "2000-01-01T00:00:00.000000+00:00"})
             events[place] = (Event(event.seq, body, digest(body.encode())), payload)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from discreet.core.ledger import open_ledger
 from discreet.doors.cli import main
-from discreet.privacy.budget import PureDP
-from discreet.privacy.ledger import open_ledger
+from discreet.values.budget import PureDP
 
 Run = Callable[..., tuple[int, str, str]]
 

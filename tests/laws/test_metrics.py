@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.algorithms.metrics import (
+from discreet.compute.metrics import (
     FLOOR,
     Comparison,
     compare_conditionals,
@@ -24,9 +24,9 @@ from discreet.algorithms.metrics import (
     mean_variation,
     total_variation,
 )
-from discreet.vocabulary.errors import DataError, TableError
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.table import Array, Table
+from discreet.values.errors import DataError, TableError
+from discreet.values.graph import DAG
+from discreet.values.table import Array, Table
 
 some = settings(deadline=None, max_examples=60)
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.models import examples
-from discreet.models.network import Network
-from discreet.vocabulary.errors import GraphError, NetworkError, SchemaError
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.schema import Attribute, Schema
-from discreet.vocabulary.table import Table
+from discreet.networks import examples
+from discreet.networks.network import Network
+from discreet.values.errors import GraphError, NetworkError, SchemaError
+from discreet.values.graph import DAG
+from discreet.values.schema import Attribute, Schema
+from discreet.values.table import Table
 
 LEVELS = {"a": ["x", "y"], "b": ["u", "v", "w"]}
 PARENTS: dict[str, list[str]] = {"a": [], "b": ["a"]}

@@ -16,9 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.models import examples
-from discreet.models.network import Network
-from discreet.models.network_json import (
+from discreet.networks import examples
+from discreet.networks.formats.network_json import (
     describe_network,
     format_network,
     load_strictly,
@@ -27,12 +26,13 @@ from discreet.models.network_json import (
     restore_network,
     write_network,
 )
-from discreet.vocabulary.bins import Bins
-from discreet.vocabulary.errors import DiscreetError, FormatError, TooLarge
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.schema import Attribute, Schema
-from discreet.vocabulary.table import Table
-from discreet.vocabulary.taxonomy import Group, Taxonomy
+from discreet.networks.network import Network
+from discreet.values.errors import DiscreetError, FormatError, TooLarge
+from discreet.values.graph import DAG
+from discreet.values.schema import Attribute, Schema
+from discreet.values.schema.bins import Bins
+from discreet.values.schema.taxonomy import Group, Taxonomy
+from discreet.values.table import Table
 
 LABELS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1).filter(str.strip)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import discreet as dc
-from discreet.models.network import Network
-from discreet.privacy.budget import PureDP
-from discreet.privacy.ledger import open_ledger
-from discreet.vocabulary.notebook import MOST_LINES, tabulate
+from discreet.core.ledger import open_ledger
+from discreet.networks.network import Network
+from discreet.values.budget import PureDP
+from discreet.values.notebook import MOST_LINES, tabulate
 
 
 def test_a_long_table_says_how_much_it_leaves_out() -> None:

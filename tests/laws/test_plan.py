@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.learning.plan import (
+from discreet.core.mechanism import calibrate_counts
+from discreet.learn.plan import (
     amount_of,
     choose_noise,
     group_families,
@@ -20,13 +21,12 @@ from discreet.learning.plan import (
     plan,
     weigh_nodes,
 )
-from discreet.learning.plan_merging import Group, Planner, expect_errors
-from discreet.models import examples
-from discreet.privacy.budget import ZCDP, ApproxDP, PureDP
-from discreet.privacy.mechanism import calibrate_counts
-from discreet.vocabulary.errors import DiscreetError
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.table import count_cells
+from discreet.learn.plan_merging import Group, Planner, expect_errors
+from discreet.networks import examples
+from discreet.values.budget import ZCDP, ApproxDP, PureDP
+from discreet.values.errors import DiscreetError
+from discreet.values.graph import DAG
+from discreet.values.table import count_cells
 
 
 @st.composite

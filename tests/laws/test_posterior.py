@@ -15,14 +15,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from chance import within_attempts
-from discreet.algorithms.fourier import close_downward
-from discreet.learning import posterior
-from discreet.models.network import Network
-from discreet.models.posterior import Posterior
-from discreet.models.release import make_release
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import ZCDP, PureDP, Unit
-from discreet.privacy.draws import (
+from discreet.core.airlock import Airlock
+from discreet.networks.formats.release import make_release
+from discreet.networks.network import Network
+from discreet.networks.posterior import Posterior
+from discreet.papers import posterior
+from discreet.papers.fourier import close_downward
+from discreet.papers.grid_draws import (
     GRAIN,
     NodeGrid,
     PosteriorDraw,
@@ -35,7 +34,8 @@ from discreet.privacy.draws import (
     place_points,
     round_logs,
 )
-from discreet.vocabulary.errors import (
+from discreet.values.budget import ZCDP, PureDP, Unit
+from discreet.values.errors import (
     AirlockError,
     FormatError,
     MechanismError,
@@ -43,9 +43,9 @@ from discreet.vocabulary.errors import (
     Overspent,
     TableError,
 )
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.schema import Schema
-from discreet.vocabulary.table import Table
+from discreet.values.graph import DAG
+from discreet.values.schema import Schema
+from discreet.values.table import Table
 
 SCHEMA = Schema.of({"y": ["no", "yes"], "x": ["a", "b", "c"]})
 DAG_YX = DAG.build({"y": [], "x": ["y"]})

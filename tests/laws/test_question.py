@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import discreet as dc
-from discreet.models.question import Question
-from discreet.vocabulary.errors import QueryError
+from discreet.networks.question import Question
+from discreet.values.errors import QueryError
 
 ASIA = dc.examples.asia()
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.judgement.cells import Cells
-from discreet.judgement.recover import recover_contamination, recover_counts, recover_ratios
-from discreet.vocabulary.errors import TableError
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.table import Table
+from discreet.judge.attacks.cells import Cells
+from discreet.judge.attacks.recover import recover_contamination, recover_counts, recover_ratios
+from discreet.values.errors import TableError
+from discreet.values.graph import DAG
+from discreet.values.table import Table
 
 GRAPH = DAG.build({"a": [], "b": ["a"], "c": ["a", "b"]})
 

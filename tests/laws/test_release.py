@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
+from discreet.core.ledger import Anchor, open_ledger
 from discreet.doors.cli import main
-from discreet.learning.independent import independent
-from discreet.learning.preview import rehearse
-from discreet.learning.publication import publish
-from discreet.models.release import format_release, make_release, parse_release, read_release
-from discreet.privacy.budget import PureDP
-from discreet.privacy.ledger import Anchor, open_ledger
-from discreet.vocabulary.errors import FormatError, LedgerError, Overspent
+from discreet.doors.publication import publish
+from discreet.judge.preview import rehearse
+from discreet.networks.formats.release import format_release, make_release, parse_release, read_release
+from discreet.papers.independent import independent
+from discreet.values.budget import PureDP
+from discreet.values.errors import FormatError, LedgerError, Overspent
 
 ASIA = dc.examples.asia()
 ROWS = ASIA.sample(500, rng=1).arrow()

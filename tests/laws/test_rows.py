@@ -18,15 +18,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.models import row_files, rows
-from discreet.models.hidden import weigh_stray
-from discreet.models.network import Network
-from discreet.models.provenance import Provenance
-from discreet.models.row_files import neutralise, quote
-from discreet.models.rows import Rows
-from discreet.vocabulary.errors import DataError, FormatError, SchemaError
-from discreet.vocabulary.schema import Attribute, Schema
-from discreet.vocabulary.table import Array, Table
+from discreet.networks import synthetic as rows
+from discreet.networks.auxiliary import weigh_stray
+from discreet.networks.formats import synthetic_files as row_files
+from discreet.networks.formats.synthetic_files import neutralise, quote
+from discreet.networks.network import Network
+from discreet.networks.provenance import Provenance
+from discreet.networks.synthetic import Rows
+from discreet.values.errors import DataError, FormatError, SchemaError
+from discreet.values.schema import Attribute, Schema
+from discreet.values.table import Array, Table
 
 SCHEMA = Schema(
     (

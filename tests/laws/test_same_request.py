@@ -7,12 +7,12 @@ from fractions import Fraction
 import pytest
 
 import discreet as dc
-from discreet.privacy.ball import BallPosterior
-from discreet.privacy.budget import PureDP
-from discreet.privacy.sums import BoundedColumn
-from discreet.vocabulary.encoding import Derived, Encoding
-from discreet.vocabulary.errors import LedgerError
-from discreet.vocabulary.schema import Attribute, Schema
+from discreet.papers.ball_draw import BallPosterior
+from discreet.papers.sums import BoundedColumn
+from discreet.values.budget import PureDP
+from discreet.values.errors import LedgerError
+from discreet.values.schema import Attribute, Schema
+from discreet.values.schema.encoding import Derived, Encoding
 
 SCHEMA = Schema.of({"a": ["0", "1", "2"]})
 ROWS = {"a": ["0", "1", "2"], "x": [0.5, 0.25, -1.0], "y": [0.25, 0.25, 1.0]}

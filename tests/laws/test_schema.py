@@ -14,9 +14,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from discreet.vocabulary.errors import DataError
-from discreet.vocabulary.schema import Attribute, Bins, Group, Schema, Taxonomy
-from discreet.vocabulary.schema_toml import parse_toml, write_toml
+from discreet.values.errors import DataError
+from discreet.values.schema import Attribute, Bins, Group, Schema, Taxonomy
+from discreet.values.schema.toml import parse_toml, write_toml
 
 laws = settings(deadline=None, max_examples=80)
 

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet.doors.cli import main
-from discreet.privacy.counts import open_counter
-from discreet.privacy.counts.drafting import REVIEW, cut_round, draft_schema
-from discreet.vocabulary.errors import DataError, SchemaError
-from discreet.vocabulary.schema_toml import parse_toml
+from discreet.rows.draft import REVIEW, cut_round, draft_schema
+from discreet.rows.opening import open_counter
+from discreet.values.errors import DataError, SchemaError
+from discreet.values.schema.toml import parse_toml
 
 CELL = st.one_of(
     st.sampled_from(

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.privacy.budget import Unit
-from discreet.privacy.scores import (
+from discreet.core.scores import (
     IndependenceDistance,
     MaximumDistance,
     ModelError,
     MutualInformation,
     Score,
 )
-from discreet.vocabulary.errors import MechanismError
-from discreet.vocabulary.table import Table
+from discreet.values.budget import Unit
+from discreet.values.errors import MechanismError
+from discreet.values.table import Table
 
 UNITS = list(Unit)
 SHAPES = {(2, 2): 20, (3, 2): 12, (2, 3): 12, (4, 2): 8, (3, 3): 7}

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.privacy import noise as noise_module
-from discreet.privacy.budget import ZCDP, ApproxDP, Finite, PureDP, Unit
-from discreet.privacy.mechanism import (
+from discreet.core import noise as noise_module
+from discreet.core.mechanism import (
     AdditiveNoise,
     Noise,
     NoisyChoice,
@@ -23,11 +22,12 @@ from discreet.privacy.mechanism import (
     count_moves,
     is_covered,
 )
-from discreet.privacy.noise import add_noise, choose
-from discreet.privacy.subsample import Subsampling
-from discreet.privacy.sums import BoundedColumn, calibrate_sums, choose_origin
-from discreet.vocabulary.errors import DataError, DiscreetError, MechanismError
-from discreet.vocabulary.law import DiscreteGaussian, DiscreteLaplace
+from discreet.core.noise import add_noise, choose
+from discreet.papers.subsample import Subsampling
+from discreet.papers.sums import BoundedColumn, calibrate_sums, choose_origin
+from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP, Unit
+from discreet.values.errors import DataError, DiscreetError, MechanismError
+from discreet.values.law import DiscreteGaussian, DiscreteLaplace
 
 Rows = tuple[tuple[int, ...], ...]
 SIZES = (2, 3)

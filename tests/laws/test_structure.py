@@ -12,17 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.algorithms import entropy
-from discreet.algorithms.clique_model import Layout
-from discreet.algorithms.entropy import fit_margins
-from discreet.algorithms.inference import Engine
-from discreet.algorithms.inference.triangulation import cliques_of, interaction_graph
-from discreet.learning.adaptive import adaptive, expect_noise, explain
-from discreet.learning.adaptive_candidates import CANDIDATE_CELLS, list_pairs
-from discreet.learning.prices import Prices
-from discreet.learning.privbayes import privbayes
-from discreet.learning.structure import greedy
-from discreet.learning.structure_candidates import (
+from discreet.compute import entropy
+from discreet.compute.clique_model import Layout
+from discreet.compute.entropy import fit_margins
+from discreet.compute.inference import Engine
+from discreet.compute.inference.triangulation import cliques_of, interaction_graph
+from discreet.core.airlock import Airlock
+from discreet.learn.adaptive import adaptive, expect_noise, explain
+from discreet.learn.attribute_sets import CANDIDATE_CELLS, list_pairs
+from discreet.learn.greedy import greedy
+from discreet.learn.parent_sets import (
     Bounds,
     Knowledge,
     choose_degree,
@@ -32,11 +31,12 @@ from discreet.learning.structure_candidates import (
     list_candidates,
     maximal_sets,
 )
-from discreet.models import examples
-from discreet.models.network import Network
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import ZCDP, PureDP
-from discreet.vocabulary.errors import (
+from discreet.learn.privbayes import privbayes
+from discreet.learn.search_prices import Prices
+from discreet.networks import examples
+from discreet.networks.network import Network
+from discreet.values.budget import ZCDP, PureDP
+from discreet.values.errors import (
     BudgetError,
     DiscreetError,
     GraphError,
@@ -44,9 +44,9 @@ from discreet.vocabulary.errors import (
     TableError,
     TooLarge,
 )
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.schema import Schema
-from discreet.vocabulary.table import Table, count_cells
+from discreet.values.graph import DAG
+from discreet.values.schema import Schema
+from discreet.values.table import Table, count_cells
 
 NAMES = ("a", "b", "c", "d", "e")
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.vocabulary.errors import TableError, TooLarge
-from discreet.vocabulary.table import MAX_CELLS, Table, count_cells, require_cells
+from discreet.values.errors import TableError, TooLarge
+from discreet.values.table import MAX_CELLS, Table, count_cells, require_cells
 
 SIZES = {"a": 2, "b": 3, "c": 1, "d": 4}
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.algorithms.inference.triangulation import (
+from discreet.compute.inference.triangulation import (
     RULES,
     CliqueTree,
     clique_tree_of,
@@ -21,7 +21,7 @@ from discreet.algorithms.inference.triangulation import (
     join,
     triangulate,
 )
-from discreet.models.network import Network
+from discreet.networks.network import Network
 
 Scopes = list[list[int]]
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.algorithms.bounds import bound, list_vertices
-from discreet.algorithms.bounds.orders import list_orders
-from discreet.algorithms.bounds.outer import Induction, bound_below
-from discreet.algorithms.bounds.query import pose
-from discreet.vocabulary.errors import ImpossibleEvidence
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.table import Table
+from discreet.compute.bounds import bound, list_vertices
+from discreet.compute.bounds.orders import list_orders
+from discreet.compute.bounds.outer import Induction, bound_below
+from discreet.compute.bounds.query import pose
+from discreet.values.errors import ImpossibleEvidence
+from discreet.values.graph import DAG
+from discreet.values.table import Table
 
 COMBINATIONS = 3000
 CLOSE = 1e-8
@@ -239,8 +239,8 @@ def test_a_dense_graph_gets_coarser_bounds_that_still_hold(monkeypatch: pytest.M
         upper.append(Table(dag.family(name), 0.95 * point + 0.05))
     functions = np.array([[1.0, 0.0]])
     roomy = bound(dag, lower, upper, ["x11"], functions, {"x2": [0]})
-    monkeypatch.setattr("discreet.algorithms.bounds.bracket.CELLS", 2)
-    monkeypatch.setattr("discreet.algorithms.bounds.bracket.LEAST", 2**4)
+    monkeypatch.setattr("discreet.compute.bounds.bracket.CELLS", 2)
+    monkeypatch.setattr("discreet.compute.bounds.bracket.LEAST", 2**4)
     tight = bound(dag, lower, upper, ["x11"], functions, {"x2": [0]}, method="outer")
     assert tight.coarse
     assert tight.lower[0] <= roomy.lower[0] + CLOSE

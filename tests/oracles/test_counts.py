@@ -26,12 +26,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.privacy.counts import Counter as CounterProtocol
-from discreet.privacy.counts import encoding, kernels, open_counter
-from discreet.privacy.counts.coded import CodedCounter
-from discreet.vocabulary import columns
-from discreet.vocabulary.errors import AirlockError, DataError, TableError
-from discreet.vocabulary.schema import Attribute, Schema
+from discreet.rows.engines import kernels
+from discreet.rows.engines.coded import CodedCounter
+from discreet.rows.opening import Counter as CounterProtocol
+from discreet.rows.opening import open_counter
+from discreet.rows.readers import sql_codes as encoding
+from discreet.values.errors import AirlockError, DataError, TableError
+from discreet.values.schema import Attribute, Schema, columns
 
 STREAMED = 1
 """A memory limit of one byte: no codes are kept."""

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.models.credal import CredalNetwork
-from discreet.models.interchange import from_pyagrum_credal
-from discreet.vocabulary.errors import NetworkError
+from discreet.networks.credal import CredalNetwork
+from discreet.networks.interchange import from_pyagrum_credal
+from discreet.values.errors import NetworkError
 
 gum = pytest.importorskip("pyagrum")
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.algorithms.inference import Engine
-from discreet.models.network import Network
-from discreet.vocabulary.errors import ImpossibleEvidence
-from discreet.vocabulary.table import Table
+from discreet.compute.inference import Engine
+from discreet.networks.network import Network
+from discreet.values.errors import ImpossibleEvidence
+from discreet.values.table import Table
 
 Floats = npt.NDArray[np.float64]
 PATHS = ("numpy", "numba", "auto")

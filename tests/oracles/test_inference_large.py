@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.algorithms.inference import Engine
-from discreet.algorithms.inference.elimination import maximise_subset
-from discreet.algorithms.likelihood import log_likelihood
-from discreet.models import examples
-from discreet.models.bif import read_bif
-from discreet.models.interchange import to_pyagrum
-from discreet.models.network import Network
-from discreet.vocabulary.errors import TooLarge
+from discreet.compute.inference import Engine
+from discreet.compute.inference.elimination import maximise_subset
+from discreet.compute.likelihood import log_likelihood
+from discreet.networks import examples
+from discreet.networks.formats.bif import read_bif
+from discreet.networks.interchange import to_pyagrum
+from discreet.networks.network import Network
+from discreet.values.errors import TooLarge
 
 gum = pytest.importorskip("pyagrum")
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.models.network import Network
+from discreet.networks.network import Network
 
 Floats = npt.NDArray[np.float64]
 PATHS = ("numpy", "numba")

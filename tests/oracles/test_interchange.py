@@ -11,9 +11,9 @@ import networkx
 import numpy as np
 import pytest
 
-from discreet.models import examples
-from discreet.models.bif import parse_bif, read_bif, write_bif
-from discreet.models.interchange import (
+from discreet.networks import examples
+from discreet.networks.formats.bif import parse_bif, read_bif, write_bif
+from discreet.networks.interchange import (
     from_networkx,
     from_pgmpy,
     from_pyagrum,
@@ -21,9 +21,9 @@ from discreet.models.interchange import (
     to_pgmpy,
     to_pyagrum,
 )
-from discreet.models.network import Network
-from discreet.vocabulary.errors import GraphError, MissingExtra, NetworkError
-from discreet.vocabulary.graph import DAG
+from discreet.networks.network import Network
+from discreet.values.errors import GraphError, MissingExtra, NetworkError
+from discreet.values.graph import DAG
 
 pgmpy_models = pytest.importorskip("pgmpy.models")
 gum = pytest.importorskip("pyagrum")

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.privacy.counts import open_counter
-from discreet.privacy.counts.expressions import FEW
-from discreet.privacy.counts.pushdown import PushdownCounter
-from discreet.vocabulary.errors import AirlockError, DataError, TooLarge
-from discreet.vocabulary.schema import Attribute, Schema
+from discreet.rows.engines.ibis_codes import FEW
+from discreet.rows.engines.pushdown import PushdownCounter
+from discreet.rows.opening import open_counter
+from discreet.values.errors import AirlockError, DataError, TooLarge
+from discreet.values.schema import Attribute, Schema
 
 ODD = 'a"; DROP TABLE visits; --'
 SCHEMA = Schema(

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.algorithms.inference import Engine
-from discreet.judgement.theory import (
+from discreet.compute.inference import Engine
+from discreet.networks import examples
+from discreet.papers.theory import (
     Bounds,
     bound_above,
     bound_below,
@@ -24,10 +25,9 @@ from discreet.judgement.theory import (
     find_width,
     trace_elimination,
 )
-from discreet.models import examples
-from discreet.vocabulary.errors import QueryError
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.table import Table
+from discreet.values.errors import QueryError
+from discreet.values.graph import DAG
+from discreet.values.table import Table
 
 FIGURE_1 = DAG.build({"A": [], "B": [], "C": ["A", "B"], "D": ["C"], "E": ["C"], "F": ["D", "E"]})
 

@@ -8,16 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.judgement.theory_posterior import (
-    bound_divergence,
-    bound_fourier,
-    bound_maximum,
-    bound_stealth,
-    bound_updates,
-    tabulate,
-)
-from discreet.learning import posterior
-from discreet.learning.posterior.smoothness import (
+from discreet.core.airlock import Airlock
+from discreet.networks.posterior import Posterior
+from discreet.papers import posterior
+from discreet.papers.posterior.smoothness import (
     StochasticBound,
     bound_log_ratio,
     bound_stochastically,
@@ -26,13 +20,19 @@ from discreet.learning.posterior.smoothness import (
     join_concentrations,
     sum_log_ratios,
 )
-from discreet.models.posterior import Posterior
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import PureDP
-from discreet.vocabulary.errors import MechanismError
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.schema import Schema
-from discreet.vocabulary.table import Table
+from discreet.papers.theory_posterior import (
+    bound_divergence,
+    bound_fourier,
+    bound_maximum,
+    bound_stealth,
+    bound_updates,
+    tabulate,
+)
+from discreet.values.budget import PureDP
+from discreet.values.errors import MechanismError
+from discreet.values.graph import DAG
+from discreet.values.schema import Schema
+from discreet.values.table import Table
 
 NAMES = ("y", "a", "b", "c")
 SIZES = dict.fromkeys(NAMES, 2)

@@ -13,27 +13,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from discreet.judgement.ceiling import (
+from discreet.core.conversion import imply_zcdp
+from discreet.judge.attacks.ceiling import (
     expect_power,
     limit_approx,
     limit_concentrated,
     limit_power,
     shift_normal,
 )
-from discreet.judgement.cells import Cells
-from discreet.judgement.trace_joint import score_jointly
-from discreet.judgement.trace_noise import estimate_total, log_mixture, score_noisy, weigh_cells
-from discreet.judgement.trace_power import count_above, measure_power
-from discreet.judgement.trace_rows import fit_tree, measure_nearest
-from discreet.judgement.trace_statistics import Reference, centre, maximise_likelihood
-from discreet.models import examples
-from discreet.privacy.budget import ZCDP, ApproxDP, Infinite, PureDP
-from discreet.privacy.conversion import imply_zcdp
-from discreet.vocabulary.errors import DataError, TableError
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.law import DiscreteGaussian, DiscreteLaplace, Exact
-from discreet.vocabulary.measurement import Measurement
-from discreet.vocabulary.table import Table
+from discreet.judge.attacks.cells import Cells
+from discreet.judge.attacks.joint import score_jointly
+from discreet.judge.attacks.noisy_tables import estimate_total, log_mixture, score_noisy, weigh_cells
+from discreet.judge.attacks.power import count_above, measure_power
+from discreet.judge.attacks.statistics import Reference, centre, maximise_likelihood
+from discreet.judge.attacks.synthetic_rows import fit_tree, measure_nearest
+from discreet.networks import examples
+from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP
+from discreet.values.errors import DataError, TableError
+from discreet.values.graph import DAG
+from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
+from discreet.values.measurement import Measurement
+from discreet.values.table import Table
 
 COST = '{"epsilon": "1"}'
 ERRORS = np.array([0.0, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.9, 0.999, 1.0])

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 import discreet as dc
-from discreet.judgement.verify import Verification, verify, verify_file
-from discreet.learning.independent import independent
-from discreet.learning.publication import publish
-from discreet.models.release import Release, format_release, make_release, parse_release
-from discreet.privacy.budget import ZCDP, ApproxDP, Finite, PureDP
-from discreet.privacy.ledger import Ledger, open_ledger
-from discreet.vocabulary.errors import DiscreetError
+from discreet.core.ledger import Ledger, open_ledger
+from discreet.doors.publication import publish
+from discreet.judge.verify import Verification, verify, verify_file
+from discreet.networks.formats.release import Release, format_release, make_release, parse_release
+from discreet.papers.independent import independent
+from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP
+from discreet.values.errors import DiscreetError
 
 ASIA = dc.examples.asia()
 ROWS = ASIA.sample(800, rng=1).arrow()

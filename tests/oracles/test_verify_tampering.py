@@ -12,26 +12,26 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.core.ledger import open_ledger
 from discreet.doors.cli import main
-from discreet.judgement.replay import replay
-from discreet.judgement.report import make_page
-from discreet.judgement.verification import Verification
-from discreet.judgement.verify import verify, verify_file
-from discreet.learning.adaptive import adaptive
-from discreet.learning.independent import independent
-from discreet.learning.posterior import fourier, laplace, maximum, sample
-from discreet.learning.prices import Rates
-from discreet.learning.privbayes import privbayes
-from discreet.learning.publication import publish
-from discreet.learning.stated import write_option
-from discreet.models.network import Network
-from discreet.models.network_json import describe_network
-from discreet.models.release import format_release, make_release, parse_release
-from discreet.privacy.budget import PureDP
-from discreet.privacy.ledger import open_ledger
-from discreet.vocabulary.errors import FormatError, LedgerError
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.schema import Schema
+from discreet.doors.publication import publish
+from discreet.judge.replay import replay
+from discreet.judge.report import make_page
+from discreet.judge.verification import Verification
+from discreet.judge.verify import verify, verify_file
+from discreet.learn.adaptive import adaptive
+from discreet.learn.learner import write_option
+from discreet.learn.privbayes import privbayes
+from discreet.learn.search_prices import Rates
+from discreet.networks.formats.network_json import describe_network
+from discreet.networks.formats.release import format_release, make_release, parse_release
+from discreet.networks.network import Network
+from discreet.papers.independent import independent
+from discreet.papers.posterior import fourier, laplace, maximum, sample
+from discreet.values.budget import PureDP
+from discreet.values.errors import FormatError, LedgerError
+from discreet.values.graph import DAG
+from discreet.values.schema import Schema
 
 SCHEMA = Schema.of({name: ["0", "1"] for name in "abcd"})
 CHANCE = np.random.default_rng(1)
@@ -151,7 +151,7 @@ def test_exact_tables_cannot_be_smuggled_in_as_a_prior(document: Any, place: Pat
     assert np.abs(published - np.concatenate(rest["network"]["cpts"])).max() < 1e-6
     told = judge(spoilt).problems
     assert told == ("numbers: the learner, its options or its graph are not those that were paid for",)
-    from discreet.learning.stated import digest_call
+    from discreet.learn.learner import digest_call
 
     known["statement"]["purpose"] = digest_call("independent", {"prior": exact}, CHAIN)
     assert judge(spoilt).sound  # without the ledger, nothing tells when the options were chosen

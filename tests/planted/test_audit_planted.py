@@ -15,20 +15,20 @@ import numpy as np
 import pytest
 
 from chance import SURE, within_attempts
-from discreet.judgement.auditing import Evidence
-from discreet.judgement.canaries import OneRun, audit_once, spread_canaries
-from discreet.judgement.neighbours import audit_learner, make_neighbours
-from discreet.judgement.subject import Subject
-from discreet.judgement.verdict import Audit, Outcome, audit
-from discreet.learning.independent import independent
-from discreet.models.network import Network
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import PureDP, Unit
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.law import DiscreteLaplace
-from discreet.vocabulary.measurement import Measurement
-from discreet.vocabulary.schema import Schema
-from discreet.vocabulary.table import Table
+from discreet.core.airlock import Airlock
+from discreet.judge.attacks.canaries import OneRun, audit_once, spread_canaries
+from discreet.judge.attacks.neighbours import audit_learner, make_neighbours
+from discreet.judge.attacks.subject import Subject
+from discreet.judge.audit import Audit, Outcome, audit
+from discreet.judge.empirical_epsilon import Evidence
+from discreet.networks.network import Network
+from discreet.papers.independent import independent
+from discreet.values.budget import PureDP, Unit
+from discreet.values.graph import DAG
+from discreet.values.law import DiscreteLaplace
+from discreet.values.measurement import Measurement
+from discreet.values.schema import Schema
+from discreet.values.table import Table
 
 Codes = dict[str, np.ndarray]
 CLAIM = PureDP(1)

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from chance import SURE, within_attempts
-from discreet.judgement.auditing import empirical_epsilon, fit_law
-from discreet.privacy.budget import PureDP, Unit
-from discreet.privacy.mechanism import AdditiveNoise, calibrate_counts
-from discreet.privacy.noise import add_noise
-from discreet.privacy.scores import MutualInformation
-from discreet.vocabulary.exact import float_below
-from discreet.vocabulary.law import DiscreteLaplace
-from discreet.vocabulary.table import Table
+from discreet.core.mechanism import AdditiveNoise, calibrate_counts
+from discreet.core.noise import add_noise
+from discreet.core.scores import MutualInformation
+from discreet.judge.empirical_epsilon import empirical_epsilon, fit_law
+from discreet.values.budget import PureDP, Unit
+from discreet.values.exact import float_below
+from discreet.values.law import DiscreteLaplace
+from discreet.values.table import Table
 
 Tables = Sequence[np.ndarray]
 Release = Callable[[Tables], np.ndarray]

@@ -9,17 +9,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.ball import calibrate_ball
-from discreet.privacy.budget import PureDP, Unit
-from discreet.privacy.counts import open_counter
-from discreet.privacy.draws import calibrate_sample
-from discreet.privacy.linear import MOST_MOVE, ProductStatistics
-from discreet.privacy.scores import ModelError
-from discreet.privacy.sums import BoundedColumn
-from discreet.vocabulary.encoding import Derived, Encoding
-from discreet.vocabulary.errors import AirlockError, DataError, MechanismError, SchemaError, TooLarge
-from discreet.vocabulary.schema import Attribute, Schema
+from discreet.core.airlock import Airlock
+from discreet.core.scores import ModelError
+from discreet.papers.ball_draw import calibrate_ball
+from discreet.papers.grid_draws import calibrate_sample
+from discreet.papers.linear import MOST_MOVE, ProductStatistics
+from discreet.papers.sums import BoundedColumn
+from discreet.rows.opening import open_counter
+from discreet.values.budget import PureDP, Unit
+from discreet.values.errors import AirlockError, DataError, MechanismError, SchemaError, TooLarge
+from discreet.values.schema import Attribute, Schema
+from discreet.values.schema.encoding import Derived, Encoding
 
 SCHEMA = Schema.of({"a": ["0", "1", "2"], "b": ["0", "1"]})
 ROWS = {"a": ["0", "1", "1"], "b": ["0", "1", "0"]}

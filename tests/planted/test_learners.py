@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from chance import SURE, within_attempts
-from discreet.judgement.auditing import Draw, empirical_epsilon
-from discreet.learning.plan import plan
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import PureDP
-from discreet.privacy.mechanism import calibrate_counts
-from discreet.privacy.noise import add_noise
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.schema import Schema
+from discreet.core.airlock import Airlock
+from discreet.core.mechanism import calibrate_counts
+from discreet.core.noise import add_noise
+from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
+from discreet.learn.plan import plan
+from discreet.values.budget import PureDP
+from discreet.values.graph import DAG
+from discreet.values.schema import Schema
 
 CHAIN = DAG.build({"a": [], "b": ["a"], "c": ["b"], "d": ["c"]})
 FOUR = Schema.of({name: ["no", "yes"] for name in "abcd"})

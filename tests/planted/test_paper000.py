@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from chance import SURE, within_attempts
-from discreet.judgement.auditing import Draw, empirical_epsilon
-from discreet.learning.independent import compute_parameters
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import PureDP
-from discreet.privacy.mechanism import calibrate_counts
-from discreet.privacy.noise import add_noise
-from discreet.privacy.subsample import Subsampling
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.schema import Schema
+from discreet.core.airlock import Airlock
+from discreet.core.mechanism import calibrate_counts
+from discreet.core.noise import add_noise
+from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
+from discreet.papers.independent import compute_parameters
+from discreet.papers.subsample import Subsampling
+from discreet.values.budget import PureDP
+from discreet.values.graph import DAG
+from discreet.values.schema import Schema
 
 PAIR = Schema.of({"a": ["no", "yes"], "b": ["low", "high"]})
 ARROW = DAG.build({"a": [], "b": ["a"]})

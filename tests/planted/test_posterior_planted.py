@@ -15,13 +15,13 @@ import pytest
 from scipy import stats
 
 from chance import SURE, within_attempts
-from discreet.algorithms.fourier import close_downward, make_basis
-from discreet.judgement.auditing import Evidence, empirical_epsilon
-from discreet.privacy.budget import PureDP, Unit
-from discreet.privacy.draws import calibrate_maximum, calibrate_sample, place_points
-from discreet.privacy.linear import ProductStatistics, calibrate_linear
-from discreet.privacy.noise import add_noise
-from discreet.vocabulary.table import Table
+from discreet.core.noise import add_noise
+from discreet.judge.empirical_epsilon import Evidence, empirical_epsilon
+from discreet.papers.fourier import close_downward, make_basis
+from discreet.papers.grid_draws import calibrate_maximum, calibrate_sample, place_points
+from discreet.papers.linear import ProductStatistics, calibrate_linear
+from discreet.values.budget import PureDP, Unit
+from discreet.values.table import Table
 
 Release = Callable[[np.ndarray, int], np.ndarray]
 """From a table of counts and a number of runs to as many outputs."""

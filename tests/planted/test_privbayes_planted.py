@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from chance import SURE, within_attempts
-from discreet.judgement.auditing import empirical_epsilon
-from discreet.learning.structure import greedy
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import PureDP, Unit
-from discreet.privacy.mechanism import Selection, calibrate_choice, calibrate_counts
-from discreet.privacy.noise import add_noise, choose
-from discreet.privacy.scores import IndependenceDistance, MutualInformation
-from discreet.vocabulary.schema import Schema
-from discreet.vocabulary.table import Table
+from discreet.core.airlock import Airlock
+from discreet.core.mechanism import Selection, calibrate_choice, calibrate_counts
+from discreet.core.noise import add_noise, choose
+from discreet.core.scores import IndependenceDistance, MutualInformation
+from discreet.judge.empirical_epsilon import empirical_epsilon
+from discreet.learn.greedy import greedy
+from discreet.values.budget import PureDP, Unit
+from discreet.values.schema import Schema
+from discreet.values.table import Table
 
 Rows = np.ndarray
 Release = Callable[[Rows, int], np.ndarray]

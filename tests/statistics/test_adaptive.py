@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from chance import SURE, within_attempts
-from discreet.judgement.auditing import Evidence, empirical_epsilon
-from discreet.learning.adaptive import adaptive
-from discreet.learning.prices import Rates
-from discreet.models.network import Network
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import Finite, PureDP, Unit
-from discreet.privacy.questions import Question, ask_choice, ask_tables
-from discreet.vocabulary.measurement import Measurement
-from discreet.vocabulary.schema import Schema
+from discreet.core.airlock import Airlock
+from discreet.core.queries import Question, ask_choice, ask_tables
+from discreet.judge.empirical_epsilon import Evidence, empirical_epsilon
+from discreet.learn.adaptive import adaptive
+from discreet.learn.search_prices import Rates
+from discreet.networks.network import Network
+from discreet.values.budget import Finite, PureDP, Unit
+from discreet.values.measurement import Measurement
+from discreet.values.schema import Schema
 
 Rows = list[tuple[int, ...]]
 
@@ -124,7 +124,7 @@ def _overdraw(
         cost, given[place] = given[place], afford(sets, given[place])
         return replace(ask(counter, unit, sets, *given), cost=cost)
 
-    monkeypatch.setattr(f"discreet.privacy.airlock.{ask.__name__}", ask_too_much)
+    monkeypatch.setattr(f"discreet.core.airlock.{ask.__name__}", ask_too_much)
 
 
 def test_the_same_audit_catches_choices_by_fractions_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:

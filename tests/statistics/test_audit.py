@@ -11,23 +11,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.judgement.canaries import audit_once, score_canaries, spread_canaries
-from discreet.judgement.cells import Cells, Codes
-from discreet.judgement.claims import check_claims
-from discreet.judgement.guesses import Guesses, binomial
-from discreet.judgement.neighbours import audit_learner, make_neighbours
-from discreet.judgement.residuals import check_noise, combine, fit_draws, fit_sum, pool
-from discreet.judgement.subject import Subject
-from discreet.judgement.trace import compare_populations, trace
-from discreet.judgement.verdict import Outcome, audit
-from discreet.models import examples
-from discreet.privacy.budget import ZCDP, ApproxDP, Infinite, PureDP
-from discreet.vocabulary.errors import DataError, MechanismError
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.law import DiscreteGaussian, DiscreteLaplace
-from discreet.vocabulary.measurement import Measurement
-from discreet.vocabulary.schema import Schema
-from discreet.vocabulary.table import Table
+from discreet.judge.attacks.canaries import audit_once, score_canaries, spread_canaries
+from discreet.judge.attacks.cells import Cells, Codes
+from discreet.judge.attacks.guesses import Guesses, binomial
+from discreet.judge.attacks.neighbours import audit_learner, make_neighbours
+from discreet.judge.attacks.subject import Subject
+from discreet.judge.attacks.trace import compare_populations, trace
+from discreet.judge.audit import Outcome, audit
+from discreet.judge.claims import check_claims
+from discreet.judge.residuals import check_noise, combine, fit_draws, fit_sum, pool
+from discreet.networks import examples
+from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP
+from discreet.values.errors import DataError, MechanismError
+from discreet.values.graph import DAG
+from discreet.values.law import DiscreteGaussian, DiscreteLaplace
+from discreet.values.measurement import Measurement
+from discreet.values.schema import Schema
+from discreet.values.table import Table
 
 CLAIM = PureDP(1)
 SCHEMA = Schema.of({"a": range(3), "b": range(4), "c": range(2)})

@@ -15,14 +15,14 @@ import pytest
 from scipy import stats
 
 from chance import SURE
-from discreet.judgement.auditing import Draw, bound_above, bound_below, empirical_epsilon
-from discreet.privacy.budget import ZCDP, PureDP, Unit
-from discreet.privacy.conversion import imply_approx
-from discreet.privacy.mechanism import AdditiveNoise, Noise, Selection, calibrate_choice, calibrate_counts
-from discreet.privacy.noise import add_noise, choose
-from discreet.privacy.subsample import Subsampling
-from discreet.privacy.sums import BoundedColumn, calibrate_sums
-from discreet.vocabulary.errors import MechanismError
+from discreet.core.conversion import imply_approx
+from discreet.core.mechanism import AdditiveNoise, Noise, Selection, calibrate_choice, calibrate_counts
+from discreet.core.noise import add_noise, choose
+from discreet.judge.empirical_epsilon import Draw, bound_above, bound_below, empirical_epsilon
+from discreet.papers.subsample import Subsampling
+from discreet.papers.sums import BoundedColumn, calibrate_sums
+from discreet.values.budget import ZCDP, PureDP, Unit
+from discreet.values.errors import MechanismError
 
 SOME = 12_000
 MANY = pytest.param(64_000, marks=pytest.mark.slow)

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.judgement.auditing import fit_law
-from discreet.privacy import noise as noise_module
-from discreet.privacy.budget import ZCDP, PureDP, Unit
-from discreet.privacy.mechanism import AdditiveNoise, Noise, Selection, calibrate_choice, calibrate_counts
-from discreet.privacy.noise import add_noise, choose
-from discreet.privacy.subsample import Subsampling, draw_below, draw_subset
-from discreet.vocabulary.law import DiscreteGaussian, DiscreteLaplace
+from discreet.core import noise as noise_module
+from discreet.core.mechanism import AdditiveNoise, Noise, Selection, calibrate_choice, calibrate_counts
+from discreet.core.noise import add_noise, choose
+from discreet.judge.empirical_epsilon import fit_law
+from discreet.papers.subsample import Subsampling, draw_below, draw_subset
+from discreet.values.budget import ZCDP, PureDP, Unit
+from discreet.values.law import DiscreteGaussian, DiscreteLaplace
 
 ALPHA = 1e-6
 

@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.algorithms.metrics import compare_cpts
-from discreet.judgement.auditing import Draw, empirical_epsilon, fit_law
-from discreet.learning.dependent import dependent
-from discreet.learning.independent import estimate_rows, independent, join
-from discreet.models import examples
-from discreet.models.network import Network
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import PureDP, budget_from_json
-from discreet.privacy.subsample import Subsampling
-from discreet.vocabulary.errors import BudgetError, DiscreetError, GraphError, Overspent, TableError
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.law import DiscreteLaplace
-from discreet.vocabulary.measurement import Measurement
-from discreet.vocabulary.schema import Schema
-from discreet.vocabulary.table import Table
+from discreet.compute.metrics import compare_cpts
+from discreet.core.airlock import Airlock
+from discreet.judge.empirical_epsilon import Draw, empirical_epsilon, fit_law
+from discreet.networks import examples
+from discreet.networks.network import Network
+from discreet.papers.dependent import dependent
+from discreet.papers.independent import estimate_rows, independent, join
+from discreet.papers.subsample import Subsampling
+from discreet.values.budget import PureDP, budget_from_json
+from discreet.values.errors import BudgetError, DiscreetError, GraphError, Overspent, TableError
+from discreet.values.graph import DAG
+from discreet.values.law import DiscreteLaplace
+from discreet.values.measurement import Measurement
+from discreet.values.schema import Schema
+from discreet.values.table import Table
 
 Learner = Callable[..., Network]
 LEARNERS: dict[str, Learner] = {

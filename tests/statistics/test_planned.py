@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from chance import SURE
-from discreet.algorithms.metrics import compare_cpts
-from discreet.judgement.auditing import Draw, empirical_epsilon, fit_law
-from discreet.learning.independent import independent
-from discreet.learning.plan import plan
-from discreet.learning.planned import estimate, planned
-from discreet.models import examples
-from discreet.models.network import Network
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import ZCDP, ApproxDP, PureDP, budget_from_json
-from discreet.vocabulary.errors import DiscreetError, GraphError, TableError
-from discreet.vocabulary.graph import DAG
-from discreet.vocabulary.schema import Schema
+from discreet.compute.metrics import compare_cpts
+from discreet.core.airlock import Airlock
+from discreet.judge.empirical_epsilon import Draw, empirical_epsilon, fit_law
+from discreet.learn.plan import plan
+from discreet.learn.planned import estimate, planned
+from discreet.networks import examples
+from discreet.networks.network import Network
+from discreet.papers.independent import independent
+from discreet.values.budget import ZCDP, ApproxDP, PureDP, budget_from_json
+from discreet.values.errors import DiscreetError, GraphError, TableError
+from discreet.values.graph import DAG
+from discreet.values.schema import Schema
 
 UNITS = ["add-remove", "replace-one"]
 FOUR = Schema.of({"a": ["x", "y"], "b": ["u", "v", "w"], "c": ["0", "1"], "d": ["p", "q"]})

@@ -9,18 +9,24 @@ import pytest
 from scipy import stats
 
 from chance import SURE
-from discreet.algorithms.fourier import close_downward, make_basis
-from discreet.judgement.auditing import Draw, empirical_epsilon
-from discreet.privacy.ball import calibrate_ball
-from discreet.privacy.budget import PureDP, Unit
-from discreet.privacy.counts import open_counter
-from discreet.privacy.draws import NodeGrid, PosteriorDraw, calibrate_maximum, calibrate_sample, make_lattice
-from discreet.privacy.linear import ProductStatistics, calibrate_linear
-from discreet.privacy.mechanism import calibrate_counts
-from discreet.privacy.noise import add_noise
-from discreet.privacy.sums import BoundedColumn
-from discreet.vocabulary.schema import Attribute, Schema
-from discreet.vocabulary.table import Table
+from discreet.core.mechanism import calibrate_counts
+from discreet.core.noise import add_noise
+from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
+from discreet.papers.ball_draw import calibrate_ball
+from discreet.papers.fourier import close_downward, make_basis
+from discreet.papers.grid_draws import (
+    NodeGrid,
+    PosteriorDraw,
+    calibrate_maximum,
+    calibrate_sample,
+    make_lattice,
+)
+from discreet.papers.linear import ProductStatistics, calibrate_linear
+from discreet.papers.sums import BoundedColumn
+from discreet.rows.opening import open_counter
+from discreet.values.budget import PureDP, Unit
+from discreet.values.schema import Attribute, Schema
+from discreet.values.table import Table
 
 EPSILON = 2
 FAMILIES = (("y",), ("y", "x"))

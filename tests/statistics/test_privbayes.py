@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from chance import SURE, within_attempts
-from discreet.algorithms.metrics import mean_variation
-from discreet.judgement.auditing import empirical_epsilon
-from discreet.learning.adaptive import adaptive
-from discreet.learning.privbayes import privbayes
-from discreet.models import examples
-from discreet.models.network import Network
-from discreet.privacy.airlock import Airlock
-from discreet.privacy.budget import PureDP
-from discreet.vocabulary.schema import Schema
+from discreet.compute.metrics import mean_variation
+from discreet.core.airlock import Airlock
+from discreet.judge.empirical_epsilon import empirical_epsilon
+from discreet.learn.adaptive import adaptive
+from discreet.learn.privbayes import privbayes
+from discreet.networks import examples
+from discreet.networks.network import Network
+from discreet.values.budget import PureDP
+from discreet.values.schema import Schema
 
 ABSENT = -(10**6)
 SCHEMA = Schema.of({name: ["0", "1"] for name in "abc"})

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from discreet.algorithms import sampling
-from discreet.algorithms.sampling import TILE, open_stream, prepare, read_seed, sample
-from discreet.vocabulary.errors import DataError, TableError, TooLarge
-from discreet.vocabulary.table import Array, Table, count_cells
+from discreet.compute import sampling
+from discreet.compute.sampling import TILE, open_stream, prepare, read_seed, sample
+from discreet.values.errors import DataError, TableError, TooLarge
+from discreet.values.table import Array, Table, count_cells
 
 ALPHA = 1e-6
 """How often a right sampler may fail one check; seeds are fixed, so a pass today is a pass tomorrow."""

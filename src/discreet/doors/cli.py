@@ -21,7 +21,7 @@ from discreet.doors import (
     cli_report,
     cli_schema,
 )
-from discreet.vocabulary.errors import DiscreetError
+from discreet.values.errors import DiscreetError
 
 FINE, PROBLEMS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 

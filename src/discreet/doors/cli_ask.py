@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.vocabulary.errors import NetworkError, QueryError
+from discreet.values.errors import NetworkError, QueryError
 
 if TYPE_CHECKING:
-    from discreet.models.answer import Answer, Explanation
-    from discreet.models.credal.interval import Decision
-    from discreet.models.credal.network import CredalNetwork
-    from discreet.models.credal.respondent import Event, Respondent
-    from discreet.models.network import Network
+    from discreet.networks.answer import Answer, Explanation
+    from discreet.networks.credal.interval import Decision
+    from discreet.networks.credal.network import CredalNetwork
+    from discreet.networks.credal.respondent import Event, Respondent
+    from discreet.networks.network import Network
 
 
 class IntervalKind(StrEnum):
@@ -57,8 +57,8 @@ def query(
     as_json: AsJson = False,
 ) -> None:
     """Ask what-if questions: distributions, probabilities, the most probable explanation; intervals stand beside."""
-    from discreet.models.question import Question
-    from discreet.models.reading import read_any
+    from discreet.networks.formats.reading import read_any
+    from discreet.networks.question import Question
 
     asked = [*(questions or []), *(_read_lines(file) if file else [])]
     if not asked:
@@ -90,8 +90,8 @@ def synthesize(
     ] = False,
 ) -> None:
     """Draw synthetic rows from a network, all of them or only those with certain levels."""
-    from discreet.models.question import read_levels
-    from discreet.models.reading import read_model
+    from discreet.networks.formats.reading import read_model
+    from discreet.networks.question import read_levels
 
     model = read_model(network)
     drawn = model.sample(rows, rng=seed, given=read_levels(given or []))
@@ -104,9 +104,9 @@ def synthesize(
 
 def _find_respondent(model: Network | CredalNetwork, interval: IntervalKind | None) -> Respondent:
     """Whoever answers; a refusal of intervals that the release cannot have says which release can."""
-    from discreet.models.credal.attachment import explain_lack
-    from discreet.models.credal.respondent import Kind, Respondent
-    from discreet.models.network import Network
+    from discreet.networks.credal.attachment import explain_lack
+    from discreet.networks.credal.respondent import Kind, Respondent
+    from discreet.networks.network import Network
 
     try:
         return Respondent(model, None if interval is None else Kind(interval.value))
@@ -117,8 +117,8 @@ def _find_respondent(model: Network | CredalNetwork, interval: IntervalKind | No
 
 def _warn_of_stray_bits(model: Network | CredalNetwork) -> None:
     """Say on stderr that synthetic rows have other shares than answers, where bits may spell no level."""
-    from discreet.models.hidden import weigh_stray
-    from discreet.models.network import Network
+    from discreet.networks.auxiliary import weigh_stray
+    from discreet.networks.network import Network
 
     stray = weigh_stray(model) if isinstance(model, Network) else 0.0
     if stray > 0:
@@ -139,15 +139,15 @@ def _write_with_bar(drawn: Any, out: Path, rows: int, numbers: bool) -> None:
 
 
 def _read_lines(file: Path) -> list[str]:
-    from discreet.vocabulary.files import read_text
+    from discreet.values.files import read_text
 
     lines = (line.strip() for line in read_text(file, 2**24).splitlines())
     return [line for line in lines if line and not line.startswith("#")]
 
 
 def _to_text(text: str, answer: Answer | Explanation | Decision | Event) -> str:
-    from discreet.models.answer import Explanation
-    from discreet.models.credal.respondent import Event
+    from discreet.networks.answer import Explanation
+    from discreet.networks.credal.respondent import Event
 
     if isinstance(answer, Event):
         ends = "" if answer.ends is None else f"  [{answer.ends[0]:.6f}, {answer.ends[1]:.6f}]"
@@ -160,9 +160,9 @@ def _to_text(text: str, answer: Answer | Explanation | Decision | Event) -> str:
 
 
 def _to_json(text: str, answer: Answer | Explanation | Decision | Event) -> dict[str, Any]:
-    from discreet.models.answer import Explanation
-    from discreet.models.credal.interval import Decision
-    from discreet.models.credal.respondent import Event
+    from discreet.networks.answer import Explanation
+    from discreet.networks.credal.interval import Decision
+    from discreet.networks.credal.respondent import Event
 
     if isinstance(answer, Explanation):
         return {"question": text, "levels": answer.levels, "probability": answer.probability}

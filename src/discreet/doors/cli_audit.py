@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.doors.options import AsJson
-from discreet.vocabulary.errors import BudgetError, DataError
+from discreet.values.errors import BudgetError, DataError
 
 if TYPE_CHECKING:
-    from discreet.judgement.subject import Subject
-    from discreet.judgement.verdict import Audit
-    from discreet.privacy.budget import Finite
+    from discreet.judge.attacks.subject import Subject
+    from discreet.judge.audit import Audit
+    from discreet.values.budget import Finite
 
 WARNING = (
     "warning: --members holds private rows. They are read here outside the airlock, and no budget pays for what "
@@ -75,13 +75,13 @@ def audit(
 
     Exit code 0 if nothing speaks against it, 1 if its promise is broken or its members are exposed, 2 for bad input.
     """  # fmt: skip
-    from discreet.judgement.audit_plots import draw_audit, load_pyplot, write_page
-    from discreet.judgement.report import write_report
-    from discreet.judgement.subject import read_codes
-    from discreet.judgement.verdict import Outcome
-    from discreet.judgement.verdict import audit as run_audit
-    from discreet.models.release import read_release
-    from discreet.vocabulary.files import write_text
+    from discreet.judge.attacks.subject import read_codes
+    from discreet.judge.audit import Outcome
+    from discreet.judge.audit import audit as run_audit
+    from discreet.judge.audit_plots import draw_audit, load_pyplot, write_page
+    from discreet.judge.report import write_report
+    from discreet.networks.formats.release import read_release
+    from discreet.values.files import write_text
 
     levels, promise = _read_levels(errors), _read_promise(epsilon, delta, rho)
     if not 0.5 <= confidence < 1.0:
@@ -120,8 +120,8 @@ def audit(
 def _read_release(path: str, schema: str | None, graph: str | None, promise: Finite | None) -> Subject:
     from dataclasses import replace
 
-    from discreet.judgement.subject import read_subject
-    from discreet.vocabulary.schema import Schema
+    from discreet.judge.attacks.subject import read_subject
+    from discreet.values.schema import Schema
 
     dag = None if graph is None else read_subject(graph).dag
     subject = read_subject(path, schema=None if schema is None else Schema.read(schema), dag=dag)
@@ -145,7 +145,7 @@ def _read_levels(text: str) -> tuple[float, ...]:
 
 
 def _read_promise(epsilon: str | None, delta: str | None, rho: str | None) -> Finite | None:
-    from discreet.privacy.budget import ZCDP, ApproxDP, PureDP
+    from discreet.values.budget import ZCDP, ApproxDP, PureDP
 
     if rho is not None and epsilon is None and delta is None:
         return ZCDP(rho)
@@ -161,8 +161,8 @@ def _print_audit(found: Audit) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from discreet.judgement.audit_plots import describe_table, tabulate
-    from discreet.judgement.verdict import Outcome
+    from discreet.judge.audit import Outcome
+    from discreet.judge.audit_plots import describe_table, tabulate
 
     console = Console(highlight=False)
     if not console.is_terminal:

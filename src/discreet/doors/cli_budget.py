@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.doors.options import AsJson
-from discreet.vocabulary.errors import BudgetError
+from discreet.values.errors import BudgetError
 
 if TYPE_CHECKING:
-    from discreet.privacy.budget import Finite
-    from discreet.privacy.ledger import Account, Entry, Ledger
+    from discreet.core.ledger import Account, Entry, Ledger
+    from discreet.values.budget import Finite
 
 app = typer.Typer(
     help="The ledger of privacy budget: open an account, show, verify. Example: discreet budget show my.ledger"
@@ -35,8 +35,8 @@ def init(
     unit: Annotated[str, typer.Option(help="What is protected: add-remove or replace-one.")] = "add-remove",
 ) -> None:
     """Open an account with a budget that is set once; make the ledger if there is none."""
-    from discreet.privacy.budget import Unit
-    from discreet.privacy.ledger import open_ledger, require_line, spell
+    from discreet.core.ledger import open_ledger, require_line, spell
+    from discreet.values.budget import Unit
 
     budget = _read_amount(epsilon, rho, delta)
     kind = Unit(unit)
@@ -55,7 +55,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show every account: its budget, what is spent and left, each debit, and debits without an answer."""
-    from discreet.privacy.ledger import open_ledger
+    from discreet.core.ledger import open_ledger
 
     with open_ledger(ledger) as opened:
         accounts = opened.accounts() if account is None else (opened.account(account),)
@@ -75,8 +75,8 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check the whole ledger: exit code 0 if it is sound, 1 if anything was changed, cut off or damaged."""
-    from discreet.privacy.ledger import Anchor, open_ledger
-    from discreet.privacy.ledger_chain import ORIGIN, Damaged, Verdict
+    from discreet.core.chain import ORIGIN, Damaged, Verdict
+    from discreet.core.ledger import Anchor, open_ledger
 
     outside = None if anchor is None else Anchor.parse(anchor)
     try:
@@ -100,7 +100,7 @@ def verify(
 
 
 def _read_amount(epsilon: str | None, rho: str | None, delta: str | None) -> Finite:
-    from discreet.privacy.budget import ZCDP, ApproxDP, PureDP
+    from discreet.values.budget import ZCDP, ApproxDP, PureDP
 
     if rho is not None and epsilon is None and delta is None:
         return ZCDP(rho)
@@ -150,8 +150,8 @@ def _print_tables(ledger: Ledger, accounts: tuple[Account, ...]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from discreet.privacy.ledger import spell
-    from discreet.privacy.ledger_chain import canonical
+    from discreet.core.chain import canonical
+    from discreet.core.ledger import spell
 
     console = Console(highlight=False)
     if not console.is_terminal:

@@ -12,8 +12,8 @@ import typer
 from discreet.doors.options import AsJson
 
 if TYPE_CHECKING:
-    from discreet.judgement.comparison import NetworkDistance
-    from discreet.judgement.verification import Verification
+    from discreet.judge.compare import NetworkDistance
+    from discreet.judge.verification import Verification
 
 Model = Annotated[str, typer.Argument(help="A release or network (.json) or BIF file.")]
 
@@ -33,8 +33,8 @@ def verify(
     Needs no rows, and without --ledger nothing but the document. Exit code 0 if all holds, 1 if something does not
     add up or could not be checked (but for a ledger that was not given), 2 if there is no release to look at.
     """  # fmt: skip
-    from discreet.judgement.verify import verify_file
-    from discreet.privacy.ledger import open_ledger
+    from discreet.core.ledger import open_ledger
+    from discreet.judge.verify import verify_file
 
     with ExitStack() as stack:
         opened = None if ledger is None else stack.enter_context(open_ledger(ledger))
@@ -53,8 +53,8 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare two networks over the same attributes: tables by L1 and KL, marginals by total variation."""
-    from discreet.judgement.comparison import compare as run
-    from discreet.models.reading import read_model
+    from discreet.judge.compare import compare as run
+    from discreet.networks.formats.reading import read_model
 
     found = run(read_model(one), read_model(other))
     if as_json:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.doors.options import AsJson
-from discreet.vocabulary.errors import FormatError
+from discreet.values.errors import FormatError
 
 if TYPE_CHECKING:
-    from discreet.models.network import Network
+    from discreet.networks.network import Network
 
 SEED = 1
 """The same rows on every machine, so that two people who follow the tutorial talk about the same table."""
@@ -59,7 +59,7 @@ def examples(
     as_json: AsJson = False,
 ) -> None:
     """Write a ready-to-run folder: a table, its schema, a graph, and a README with the next commands."""
-    from discreet.models import examples as bundled
+    from discreet.networks import examples as bundled
 
     written = write_example(bundled.load(name), name, folder, rows)
     if as_json:
@@ -72,9 +72,9 @@ def examples(
 
 def write_example(network: Network, name: str, folder: Path, rows: int) -> list[Path]:
     """Write the files of an example; files of these names that hold something else are left alone and refused."""
-    from discreet.models.bif import format_bif
-    from discreet.vocabulary.files import write_text
-    from discreet.vocabulary.schema_toml import write_toml
+    from discreet.networks.formats.bif import format_bif
+    from discreet.values.files import write_text
+    from discreet.values.schema.toml import write_toml
 
     texts = {
         "schema.toml": f"# What patients.csv may hold. All of it is public.\n{write_toml(network.schema)}",
@@ -111,8 +111,8 @@ def forget_numbers(network: Network) -> Network:
     """The same schema and graph with uniform tables: a graph that gives no answer away."""
     import numpy as np
 
-    from discreet.models.network import Network
-    from discreet.vocabulary.table import Table
+    from discreet.networks.network import Network
+    from discreet.values.table import Table
 
     uniform = (Table(cpt.axes, np.full(cpt.values.shape, 1.0 / cpt.values.shape[-1])) for cpt in network.cpts)
     return Network(network.schema, network.dag, tuple(uniform))

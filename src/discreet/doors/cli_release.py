@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.doors.options import AsJson
-from discreet.vocabulary.errors import BudgetError, FormatError, MechanismError
+from discreet.values.errors import BudgetError, FormatError, MechanismError
 
 if TYPE_CHECKING:
-    from discreet.learning.publication import Publication
-    from discreet.learning.structure import Progress as Move
-    from discreet.models.release import Release
-    from discreet.privacy.budget import Finite
-    from discreet.vocabulary.graph import DAG
-    from discreet.vocabulary.schema import Schema
+    from discreet.doors.publication import Publication
+    from discreet.learn.greedy import Progress as Move
+    from discreet.networks.formats.release import Release
+    from discreet.values.budget import Finite
+    from discreet.values.graph import DAG
+    from discreet.values.schema import Schema
 
 Data = Annotated[
     str,
@@ -122,8 +122,8 @@ def release(
     The budget is debited before a row is counted. Interrupted, run the same command again: it finishes, or hands
     out the same bytes, and pays nothing twice.
     """  # fmt: skip
-    from discreet.learning.publication import publish
-    from discreet.privacy.budget import read_budget
+    from discreet.doors.publication import publish
+    from discreet.values.budget import read_budget
 
     spend = read_spend(epsilon, delta, rho)
     whole = None if budget is None else read_budget(budget)
@@ -175,7 +175,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what a release would measure, with which noise, and how wrong it would be; nothing is read or spent."""
-    from discreet.learning.preview import rehearse
+    from discreet.judge.preview import rehearse
 
     spend = read_spend(epsilon, delta, rho)
     declared, dag = read_question(schema, graph)
@@ -188,7 +188,7 @@ def plan(
 
 def read_spend(epsilon: str | None, delta: str | None, rho: str | None) -> Finite:
     """The amount that --epsilon, --delta and --rho ask for."""
-    from discreet.privacy.budget import ZCDP, ApproxDP, PureDP
+    from discreet.values.budget import ZCDP, ApproxDP, PureDP
 
     if rho is not None and epsilon is None and delta is None:
         return ZCDP(rho)
@@ -205,9 +205,9 @@ def read_options(
     forbid: list[str] | None,
 ) -> dict[str, Any]:
     """The options of the learner; what cannot be meant is refused before a ledger is opened."""
-    from discreet.learning.structure_candidates import Knowledge
-    from discreet.models.edges import parse_arrows
-    from discreet.vocabulary.encoding import Encoding
+    from discreet.learn.parent_sets import Knowledge
+    from discreet.networks.formats.edges import parse_arrows
+    from discreet.values.schema.encoding import Encoding
 
     given = {"--encoding": encoding, "--require": require, "--forbid": forbid}
     named = [option for option, value in given.items() if value]
@@ -225,8 +225,8 @@ def read_options(
 
 def read_question(schema: Path, graph: Path | None) -> tuple[Schema, DAG | None]:
     """The schema and the graph in these files, the nodes in the order of the schema."""
-    from discreet.models.reading import read_graph
-    from discreet.vocabulary.schema import Schema
+    from discreet.networks.formats.reading import read_graph
+    from discreet.values.schema import Schema
 
     declared = Schema.read(schema)
     guesses = schema.read_text("utf-8").count("review: this is public")
@@ -256,10 +256,10 @@ def plan_files(out: Path) -> dict[str, Path]:
 
 def write_files(made: Release, paths: dict[str, Path]) -> None:
     """Write every part, each all or nothing; the document comes last, so that where it is, the rest is."""
-    from discreet.models.release import write_release
+    from discreet.networks.formats.release import write_release
 
     if "report" in paths:
-        from discreet.judgement.report import write_report
+        from discreet.judge.report import write_report
 
         paths["release"].parent.mkdir(exist_ok=True)
         made.network.write_bif(paths["network"])
@@ -287,7 +287,7 @@ def show_progress(what: str) -> Iterator[Move | None]:
 
 
 def _print_bill(made: Publication) -> None:
-    from discreet.privacy.budget import budget_from_json
+    from discreet.values.budget import budget_from_json
 
     cost = budget_from_json(json.loads(made.release.provenance.cost))
     if made.paid:

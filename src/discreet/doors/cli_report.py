@@ -19,8 +19,8 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write a report on a release as one HTML file that needs nothing else, for a browser or a printer."""
-    from discreet.judgement.report import write_report
-    from discreet.models.release import read_release
+    from discreet.judge.report import write_report
+    from discreet.networks.formats.release import read_release
 
     write_report(read_release(release), out)
     typer.echo(json.dumps({"written": str(out)}) if as_json else out)

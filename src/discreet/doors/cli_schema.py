@@ -23,9 +23,9 @@ def draft(
     levels: Annotated[int, typer.Option(help="Columns with more different values are cut or left out.")] = 20,
 ) -> None:
     """Propose a schema by looking at the rows; every such guess is marked, for you to review."""
-    from discreet.privacy.counts.drafting import REVIEW, draft_schema
-    from discreet.vocabulary.errors import FormatError
-    from discreet.vocabulary.files import write_text
+    from discreet.rows.draft import REVIEW, draft_schema
+    from discreet.values.errors import FormatError
+    from discreet.values.files import write_text
 
     if out is not None and out.exists():
         raise FormatError(f"{out} is there already; a draft never replaces a schema that was reviewed")
@@ -50,11 +50,11 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print the schema as a JSON document.")] = False,
 ) -> None:
     """Check a schema, and with DATA whether every row fits it; says nothing about the rows but that they fit."""
-    from discreet.vocabulary.schema import Schema
+    from discreet.values.schema import Schema
 
     declared = Schema.read(schema)
     if data is not None:
-        from discreet.privacy.counts import open_counter
+        from discreet.rows.opening import open_counter
 
         open_counter(data, declared).close()
     if as_json:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from discreet.doors.cli import main as run_command
-from discreet.vocabulary.errors import DiscreetError
+from discreet.values.errors import DiscreetError
 
 STEPS = (
     ("A table that must stay private, the schema and the graph that are public:", "examples {folder}/clinic"),
@@ -45,8 +45,8 @@ STEPS = (
 
 def main(folder: Path = Path("demo")) -> None:
     """Run every step, write into `folder`, and print the paths, then `demo_seconds`; a second run pays nothing."""
-    from discreet.models import examples
-    from discreet.vocabulary.errors import FormatError
+    from discreet.networks import examples
+    from discreet.values.errors import FormatError
 
     start = time.perf_counter()
     try:

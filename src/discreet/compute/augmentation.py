@@ -1,0 +1,210 @@
+"""True counts behind noisy tables, drawn together with the network that they come from: data augmentation.
+
+Two draws take turns, in many chains at once [Tanner & Wong 1987]. Given a network, the true count n of a cell that it
+expects to hold E varies around E, and the noisy one c is off by the known noise:
+
+    P(n | c, network) ∝ P(n | E) · P(noise = c − n),   n ≥ 0
+
+with P(n | E) Poisson, or negative binomial of variance φE for a table in which the graph does not hold. Given counts,
+the rows of a network are Dirichlet around them. What is kept is the counts, because they, and not the parameters, are
+what a release without noise would have shown.
+
+The network ties the tables together: cells that it expects to be empty stay empty, however many of them a margin sums;
+taken one by one, each would be held a little above zero, and their sum far above.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.compute.bounds.multilinear import Elimination
+from discreet.compute.bounds.query import pose
+from discreet.values.graph import DAG
+from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
+from discreet.values.measurement import Measurement
+from discreet.values.table import MAX_CELLS, Array, Table
+
+CHAINS = 40
+"""Chains side by side, each from a start of its own."""
+
+WARM_UP = 20
+"""Turns before the first draw is kept; the starts are spread as widely as the noise is expected to leave them."""
+
+APART = 4
+"""Turns between draws that are kept of the same chain."""
+
+WALKS = 3
+"""Steps of each count within a turn."""
+
+STRIDE = 1.7
+"""A step in standard deviations of what the count may be; about half of such steps are taken."""
+
+PULL = 0.5
+"""Rows of data that the learned network is worth in each row of a drawn one."""
+
+LEAST = 1e-6
+"""No cell is expected to hold less, so that a zero can be unlearned."""
+
+
+@dataclass(slots=True, eq=False)
+class _Cells:
+    """One measured table: its noisy counts, and one table of true counts for each chain."""
+
+    axes: tuple[str, ...]
+    noisy: Array
+    law: DiscreteLaplace | DiscreteGaussian | Exact
+    elimination: Elimination
+    expected: Array
+    """What the learned network expects the cells to hold."""
+    spread: float
+    """φ: how much more than a Poisson count the cells vary around what the network expects."""
+    counts: Array
+
+
+def draw_counts(
+    dag: DAG,
+    cpts: Sequence[Table],
+    measurements: Sequence[Measurement],
+    homes: Sequence[int],
+    draws: int,
+    rng: np.random.Generator,
+) -> list[Array]:
+    """For each node so many draws of the true counts over its family, the draws along the first axis.
+
+    `cpts` is the network that was learned from the noisy tables, `homes` for each node the number of the table that
+    it is drawn with.
+    """
+    chains = min(CHAINS, draws)
+    learned = [np.asarray(cpt.values, dtype=np.float64) for cpt in cpts]
+    tables = {home: _begin(dag, cpts, measurements[home], chains) for home in sorted(set(homes))}
+    rows = [
+        _start_rows(dag, name, tables[home], cpt, chains, rng)
+        for name, home, cpt in zip(dag.nodes, homes, learned, strict=True)
+    ]
+    kept: list[list[Array]] = []
+    turn = 0
+    while len(kept) * chains < draws:
+        total = _count_rows(list(tables.values()))
+        for table in tables.values():
+            expected = _expect(dag, table, rows, total)
+            _walk(table, expected, rng)
+        families = [
+            Table(("", *tables[home].axes), tables[home].counts).project(("", *dag.family(name))).values
+            for name, home in zip(dag.nodes, homes, strict=True)
+        ]
+        rows = [_draw_rows(counts, cpt, rng) for counts, cpt in zip(families, learned, strict=True)]
+        turn += 1
+        if turn >= WARM_UP and (turn - WARM_UP) % APART == 0:
+            kept.append(families)
+    return [np.concatenate([found[i] for found in kept])[:draws] for i in range(len(dag))]
+
+
+def _begin(dag: DAG, cpts: Sequence[Table], measured: Measurement, chains: int) -> _Cells:
+    noisy = np.asarray(measured.noisy.values, dtype=np.float64)
+    problem = pose(dag, cpts, cpts, measured.axes, np.zeros((1, *noisy.shape)), {})
+    elimination = Elimination(problem, MAX_CELLS // chains)
+    table = _Cells(measured.axes, noisy, measured.law, elimination, noisy, 1.0, noisy[None])
+    rows = [np.asarray(cpt.values, dtype=np.float64)[None] for cpt in cpts]
+    table.expected = _expect(dag, table, rows, np.array([max(noisy.sum(), 1.0)]))[0]
+    if isinstance(measured.law, Exact):
+        start = table.expected = np.maximum(noisy, LEAST)
+    else:
+        table.spread = _measure_spread(noisy, table.expected, measured.law.variance)
+        share = table.expected / (table.expected + measured.law.variance)
+        start = np.maximum(np.rint(table.expected + share * (noisy - table.expected)), 0.0)
+    table.counts = np.repeat(start[None], chains, axis=0)
+    return table
+
+
+def _start_rows(
+    dag: DAG, name: str, table: _Cells, learned: Array, chains: int, rng: np.random.Generator
+) -> Array:
+    """Rows around the learned ones, as far off as the noise is expected to leave them.
+
+    A family's cell that is expected to hold S, and to vary by A once its noisy parts are known, was learned with the
+    variance W, 1/W = 1/A − 1/φS: what is missing of the information in true counts.
+    """
+    whole = table.spread * table.expected
+    known = whole * table.law.variance / (whole + table.law.variance)
+    mean, whole, known = (
+        Table(table.axes, values).project(dag.family(name)).values
+        for values in (table.expected, whole, known)
+    )
+    squared = known * whole / np.maximum(whole - known, 1e-9 * whole)
+    off = np.sqrt(np.minimum(squared, mean**2)) * rng.standard_normal((chains, *mean.shape))
+    counts = np.maximum(mean + off, 0.0) + PULL * learned
+    return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
+
+
+def _measure_spread(noisy: Array, expected: Array, variance: float) -> float:
+    """φ = (Σ w((c − E)² − v) − s)/Σ wE with w = 1/(E + v), at least 1.
+
+    s is three standard deviations of the sum, because noise alone must not be taken for a graph that does not hold.
+    """
+    trust = 1.0 / (expected + variance)
+    excess = (trust * ((noisy - expected) ** 2 - variance)).sum() - 3.0 * math.sqrt(5.0 * expected.size)
+    return max(float(excess / (trust * expected).sum()), 1.0)
+
+
+def _count_rows(tables: Sequence[_Cells]) -> Array:
+    """How many rows there are in each chain: the totals of all tables, weighed by precision."""
+    weights = np.array([1.0 / max(table.law.variance * table.noisy.size, 1e-9) for table in tables])
+    totals = np.array([table.counts.reshape(len(table.counts), -1).sum(axis=1) for table in tables])
+    return np.asarray(np.maximum(weights @ totals / weights.sum(), 1.0))
+
+
+def _expect(dag: DAG, table: _Cells, rows: Sequence[Array], total: Array) -> Array:
+    """What the network of each chain expects the cells of a table to hold."""
+    elimination, count = table.elimination, len(rows[0])
+    factors = []
+    for i, local in enumerate(elimination.problem.locals):
+        whole = rows[dag.index(local.name)]
+        sizes = [elimination.problem.sizes[parent] for parent in local.parents]
+        factors.append(elimination.factor(i, whole.reshape(count, *sizes, whole.shape[-1])))
+    joint = elimination.run(factors)[0].reshape(count, *table.noisy.shape)
+    return np.asarray(np.maximum(joint * total.reshape(-1, *[1] * table.noisy.ndim), LEAST))
+
+
+def _walk(table: _Cells, expected: Array, rng: np.random.Generator) -> None:
+    """Metropolis steps of all counts of all chains."""
+    if isinstance(table.law, Exact):
+        return
+    noise, varies, counts = _weigh_noise(table.law), _weigh_counts(expected, table.spread), table.counts
+    stride = STRIDE / np.sqrt(1.0 / table.law.variance + 1.0 / (table.spread * expected + 0.25))
+    now = varies(counts) + noise(table.noisy - counts)
+    for _ in range(WALKS):
+        moved = counts + np.rint(rng.standard_normal(counts.shape) * stride)
+        allowed = np.maximum(moved, 0.0)
+        then = varies(allowed) + noise(table.noisy - allowed)
+        taken = (moved >= 0) & (rng.standard_exponential(counts.shape) > now - then)
+        counts, now = np.where(taken, moved, counts), np.where(taken, then, now)
+    table.counts = counts
+
+
+def _weigh_counts(expected: Array, spread: float) -> Callable[[Array], Array]:
+    """log P(n | E) up to a constant: Poisson, or negative binomial with variance φE."""
+    from scipy.special import gammaln
+
+    if spread <= 1.0:
+        log_expected = np.log(expected)
+        return lambda counts: np.asarray(counts * log_expected - gammaln(counts + 1.0))
+    size, log_share = expected / (spread - 1.0), math.log1p(-1.0 / spread)
+    return lambda counts: np.asarray(gammaln(counts + size) - gammaln(counts + 1.0) + counts * log_share)
+
+
+def _weigh_noise(law: DiscreteLaplace | DiscreteGaussian) -> Callable[[Array], Array]:
+    if isinstance(law, DiscreteLaplace):
+        rate = float(1 / law.scale)
+        return lambda noise: -rate * np.abs(noise)
+    half = 0.5 / float(law.sigma2)
+    return lambda noise: -half * noise * noise
+
+
+def _draw_rows(counts: Array, learned: Array, rng: np.random.Generator) -> Array:
+    """Rows from their Dirichlet posterior, with the learned network as a prior that is worth half a row."""
+    weights = rng.standard_gamma(counts + PULL * learned + 1e-3) + 1e-300
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))

@@ -1,0 +1,236 @@
+"""Ancestral sampling: rows of codes from a chain of conditional tables, the same rows however they are drawn.
+
+Every attribute has a random stream of its own, and row r takes number r of each stream. So a row depends on
+the seed and on r alone: not on how many are drawn, in which slices, by how many threads, compiled or not.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.values.errors import DataError, TableError
+from discreet.values.table import Array, Table, count_cells, require_cells
+
+Seed = int | np.random.SeedSequence | np.random.Generator
+"""What a caller may give as `rng`; there is no default, because unrepeatable rows should be a choice."""
+
+TILE = 16_384
+"""Rows drawn at a time by one thread: the numbers of one column then stay in the second-level cache."""
+
+COMPILED_FROM = 2**24
+"""Cells from which the compiled loops pay for loading the compiler; below, numpy draws the same rows."""
+
+THREADED_FROM = 2**20
+"""Cells from which a second thread pays for itself."""
+
+MAX_LEVELS = 2**16
+"""What a 16-bit code can tell apart."""
+
+_ROWS_KEY = 0x726F7773
+"""Sets our streams apart from those that a caller may spawn from the same seed."""
+
+_RESTART_KEY = 0x61676169
+"""Sets the streams of a restart apart from the first ones."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """How one attribute is drawn: where its parents are, and the cumulated probabilities of each row."""
+
+    name: str
+    given: tuple[int, ...]
+    strides: tuple[int, ...]
+    thresholds: npt.NDArray[np.float64]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the codes: uint8 up to 256 levels, else uint16."""
+        return np.dtype(np.uint8 if self.thresholds.shape[1] < 256 else np.uint16)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sampler:
+    """An endless table of rows, of which any slice can be drawn by itself."""
+
+    steps: tuple[Step, ...]
+    root: np.random.SeedSequence
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes, in the order in which they are drawn."""
+        return tuple(step.name for step in self.steps)
+
+    def count_cells(self, rows: int) -> int:
+        """The number of cells in so many rows."""
+        return rows * len(self.steps)
+
+    def restart(self, number: int) -> Sampler:
+        """Another table of rows by the same law, one for each number, independent of this one."""
+        key = (*self.root.spawn_key, _RESTART_KEY, number)
+        return Sampler(self.steps, np.random.SeedSequence(self.root.entropy, spawn_key=key))
+
+    def draw(
+        self, start: int, stop: int, *, threads: int | None = None, compiled: bool | None = None
+    ) -> dict[str, Array]:
+        """The codes of rows start … stop − 1 by attribute; `threads` and `compiled` change the speed only."""
+        cells = self.count_cells(stop - start)
+        use_kernels = cells >= COMPILED_FROM if compiled is None else compiled
+        workers = threads or (min(os.cpu_count() or 1, 4) if cells >= THREADED_FROM else 1)
+        codes = [np.empty(max(stop - start, 0), dtype=step.dtype) for step in self.steps]
+        cuts = [start + (stop - start) * i // workers for i in range(workers + 1)]
+        jobs = [
+            (low, high, [column[low - start : high - start] for column in codes])
+            for low, high in itertools.pairwise(cuts)
+            if high > low
+        ]
+        if len(jobs) == 1:
+            self._fill(*jobs[0], use_kernels)
+        elif jobs:
+            with ThreadPoolExecutor(len(jobs)) as pool:
+                for done in [pool.submit(self._fill, *job, use_kernels) for job in jobs]:
+                    done.result()
+        return dict(zip(self.names, codes, strict=True))
+
+    def _fill(self, start: int, stop: int, codes: list[Array], compiled: bool) -> None:
+        pass_thresholds = _pass_compiled if compiled else _pass_plain
+        streams = [open_stream(self.root, (_ROWS_KEY, i), start) for i in range(len(self.steps))]
+        buffer = np.empty(min(TILE, stop - start))
+        for low in range(0, stop - start, TILE):
+            tile = slice(low, min(low + TILE, stop - start))
+            uniform = buffer[: tile.stop - tile.start]
+            for step, stream, column in zip(self.steps, streams, codes, strict=True):
+                stream.random(out=uniform)
+                pass_thresholds(step, uniform, [codes[i][tile] for i in step.given], column[tile])
+
+
+def prepare(factors: Sequence[Table], rng: Seed) -> Sampler:
+    """A sampler of Π P(child | given), one factor for each attribute; a table's last axis is its child.
+
+    Every given attribute must be the child of an earlier table. A level is drawn in proportion to its value
+    in the row; a row of zeros, which nothing should lead to, counts as uniform.
+    """
+    sizes: dict[str, int] = {}
+    steps: list[Step] = []
+    for factor in factors:
+        if not factor.axes:
+            raise TableError("a table without axes has no attribute to draw")
+        *given, child = factor.axes
+        if child in sizes:
+            raise TableError(f"attribute {child!r} is drawn by two tables; one is allowed")
+        for name in given:
+            if name not in sizes:
+                raise TableError(f"table of {child!r} is given {name!r}, which no earlier table draws")
+            if sizes[name] != factor.sizes[name]:
+                raise TableError(
+                    f"{name!r} has {sizes[name]} levels, but {factor.sizes[name]} in the table of {child!r}"
+                )
+        shape = factor.values.shape
+        require_cells(f"the table of {child!r}", shape)
+        if shape[-1] > MAX_LEVELS:
+            raise TableError(
+                f"attribute {child!r} has {shape[-1]:,} levels; at most {MAX_LEVELS:,} are allowed"
+            )
+        sizes[child] = shape[-1]
+        positions = {name: i for i, name in enumerate(sizes)}
+        steps.append(
+            Step(
+                child,
+                tuple(positions[name] for name in given),
+                tuple(count_cells(shape[axis + 1 : -1]) for axis in range(len(given))),
+                _cumulate(child, factor.values.reshape(-1, shape[-1])),
+            )
+        )
+    return Sampler(tuple(steps), read_seed(rng))
+
+
+def sample(factors: Sequence[Table], n: int, rng: Seed) -> dict[str, Array]:
+    """n rows as codes, one array for each attribute."""
+    return prepare(factors, rng).draw(0, require_rows(n))
+
+
+def cut_rows(n: int, size: int) -> Iterator[tuple[int, int]]:
+    """The bounds of consecutive slices of at most `size` rows."""
+    if require_rows(size) == 0:
+        raise DataError("a chunk of 0 rows; it must have at least 1")
+    return ((start, min(start + size, n)) for start in range(0, n, size))
+
+
+def require_rows(n: object) -> int:
+    """A number of rows, or `DataError` if it is not a non-negative whole number."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer):
+        raise DataError(f"number of rows {n!r} is a {type(n).__name__}; it must be a whole number, 0 or more")
+    if n < 0:
+        raise DataError(f"number of rows {n} is negative; it must be 0 or more")
+    return int(n)
+
+
+def read_seed(rng: object) -> np.random.SeedSequence:
+    """The root of all streams; a generator gives 128 fresh bits, so using it twice gives different rows."""
+    if isinstance(rng, np.random.SeedSequence):
+        return rng
+    if isinstance(rng, np.random.Generator):
+        return np.random.SeedSequence([int(word) for word in rng.integers(0, 2**32, size=4, dtype=np.uint32)])
+    if isinstance(rng, bool) or not isinstance(rng, int | np.integer):
+        raise DataError(
+            f"rng {rng!r} is a {type(rng).__name__}; give a whole number, a SeedSequence or a Generator"
+        )
+    if rng < 0:
+        raise DataError(f"rng {rng} is negative; a seed is a whole number, 0 or more")
+    return np.random.SeedSequence(int(rng))
+
+
+def open_stream(root: np.random.SeedSequence, key: tuple[int, ...], position: int) -> np.random.Generator:
+    """The stream under this key, as if `position` uniform numbers had been drawn from it already."""
+    child = np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, *key), pool_size=root.pool_size)
+    bits = np.random.PCG64DXSM(child)
+    bits.advance(position)
+    return np.random.Generator(bits)
+
+
+def _cumulate(child: str, rows: Array) -> npt.NDArray[np.float64]:
+    """Thresholds such that the level of u in [0, 1) is the number of thresholds at most u.
+
+    Adding 0 leaves a sum as it is, so the threshold of an impossible level equals the one before it and no u
+    falls between; from the last possible level on they are exactly 1, which no u reaches, however sums round.
+    """
+    values = np.asarray(rows, dtype=np.float64)
+    if not np.isfinite(values.sum(axis=1)).all() or (values < 0).any():
+        raise TableError(
+            f"table of {child!r} holds a value that is negative or not finite; nothing can be drawn from it"
+        )
+    sums = np.cumsum(np.where(values.any(axis=1, keepdims=True), values, 1.0), axis=1)
+    shares = sums / sums[:, -1:]
+    shares[sums == sums[:, -1:]] = 1.0
+    return np.ascontiguousarray(shares[:, :-1])
+
+
+def _pass_compiled(step: Step, uniform: Array, given: list[Array], levels: Array) -> None:
+    from discreet.compute.sampling_kernels import add_parent, count_passed
+
+    index = np.zeros(len(levels), dtype=np.int32)  # enough, since `prepare` refuses a table of 2²⁸ cells
+    for codes, stride in zip(given, step.strides, strict=True):
+        add_parent(index, codes, stride)
+    count_passed(levels, index, uniform, step.thresholds)
+
+
+def _pass_plain(step: Step, uniform: Array, given: list[Array], levels: Array) -> None:
+    index = np.zeros(len(levels), dtype=np.intp)
+    for codes, stride in zip(given, step.strides, strict=True):
+        index += codes.astype(np.intp) * stride
+    width = step.thresholds.shape[1]
+    flat = step.thresholds.ravel()
+    index *= width
+    passed = np.zeros(len(levels), dtype=np.intp)
+    for bit in reversed(range(width.bit_length())):  # binary search, all rows at once
+        probe = passed + (1 << bit)
+        within = np.minimum(probe, width)
+        passed = np.where((probe <= width) & (uniform >= flat[index + within - 1]), probe, passed)
+    levels[:] = passed

@@ -1,0 +1,223 @@
+"""What the events of a ledger add up to: accounts, their debits, and what is left of each budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from typing import Any
+
+from discreet.core.chain import FORMAT, ORIGIN, Anchor, Event, broken_links
+from discreet.values.budget import Budget, Finite, Infinite, Unit, budget_from_json
+from discreet.values.errors import BudgetError, DiscreetError, LedgerError, Overspent
+
+_SYMBOLS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
+_SHOWN_DIGITS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Reveal:
+    """A look at the rows without noise: when, and why."""
+
+    reason: str
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One dataset: the budget and the unit that were set once, and what has been spent of it."""
+
+    name: str
+    budget: Finite
+    unit: Unit
+    time: str
+    spent: Finite
+    reveals: tuple[Reveal, ...] = ()
+
+    @property
+    def remaining(self) -> Finite:
+        """What may still be spent, exactly."""
+        left: Finite = self.budget - self.spent
+        return left
+
+    @property
+    def loss(self) -> Budget:
+        """The privacy loss so far: what was spent, or infinite once the rows were looked at without noise."""
+        return Infinite() if self.reveals else self.spent
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One debit, and what was answered for it.
+
+    `digest` is the SHA-256 of the stored answer, or None while there is none. `answer` holds the stored bytes
+    when the entry comes from `debit`; a listing leaves them in the store.
+    """
+
+    account: str
+    request: str
+    cost: Finite
+    description: Mapping[str, Any]
+    seq: int
+    hash: str
+    time: str
+    digest: str | None = None
+    answer_seq: int | None = None
+    answer: bytes | None = None
+
+    @property
+    def answered(self) -> bool:
+        """Whether an answer is stored; a debit without one is a crash, or still under way."""
+        return self.digest is not None
+
+
+def spell(amount: Budget) -> str:
+    """An amount with its exact fraction and its decimal value: ε = 1/3 (0.333333)."""
+    if isinstance(amount, Infinite):
+        return str(amount)
+    parts = zip((_SYMBOLS[field.name] for field in fields(amount)), amount.amounts, strict=True)
+    return ", ".join(f"{symbol} = {_spell_fraction(value)}" for symbol, value in parts)
+
+
+def _spell_fraction(value: Fraction) -> str:
+    if value.denominator == 1:
+        return str(value)
+    exact = str(value)
+    return f"{exact} ({float(value):.6g})" if len(exact) <= _SHOWN_DIGITS else f"≈ {float(value):.12g}"
+
+
+class Book:
+    """The state of every account after the first `anchor.count` events: a fold over the chain, no more."""
+
+    def __init__(self) -> None:
+        self.anchor = Anchor(0, ORIGIN)
+        self.id = ""
+        self.accounts: dict[str, Account] = {}
+        self.entries: dict[str, dict[str, Entry]] = {}
+
+    def post(self, event: Event) -> list[str]:
+        """Take in the next event and return what is wrong with it; the book goes on either way."""
+        try:
+            problems = broken_links(event, self.anchor)
+        except LedgerError as problem:
+            problems = [str(problem)]
+        else:
+            try:
+                self._take(event, event.fields)
+            except (KeyError, TypeError, AttributeError):
+                problems.append(f"event {event.seq} lacks a field or has one of the wrong type")
+            except DiscreetError as problem:
+                problems.append(f"event {event.seq}: {problem}")
+        self.anchor = Anchor(event.seq, event.hash)
+        return problems
+
+    def account(self, name: str) -> Account:
+        """The account of that name, or `LedgerError` with the names there are."""
+        try:
+            return self.accounts[name]
+        except KeyError:
+            known = ", ".join(sorted(self.accounts)[:8]) or "none yet"
+            raise LedgerError(f"no account {name!r} in this ledger; it has: {known}") from None
+
+    def require_funds(self, name: str, cost: Finite) -> None:
+        """Refuse a cost of another kind than the budget, of zero, or above what is left; spend nothing."""
+        account = self.account(name)
+        if type(cost) is not type(account.budget):
+            raise BudgetError(
+                f"account {name!r} is kept in {type(account.budget).__name__}; "
+                f"a cost in {type(cost).__name__} must be converted first"
+            )
+        if cost.is_zero:
+            raise BudgetError(f"account {name!r}: a debit must cost more than 0")
+        remaining = account.remaining
+        if not cost <= remaining:  # not `cost > remaining`: (ε, δ) pairs are only partly ordered
+            short = [
+                max(asked - left, Fraction(0))
+                for asked, left in zip(cost.amounts, remaining.amounts, strict=True)
+            ]
+            raise Overspent(
+                f"account {name!r} cannot pay: requested {spell(cost)}; remaining {spell(remaining)}; "
+                f"short by {spell(type(cost)._make(short))}"
+            )
+
+    def _take(self, event: Event, found: Mapping[str, Any]) -> None:
+        kind = found["kind"]
+        if (kind == "ledger") != (event.seq == 1):
+            raise LedgerError("the opening of the ledger must be its first event, and only that")
+        if kind == "ledger":
+            require_format(found["format"])
+            self.id = str(found["id"])
+        elif kind == "open":
+            self._open(found)
+        elif kind == "debit":
+            self._debit(event, found)
+        elif kind == "answer":
+            self._answer(event, found)
+        elif kind == "reveal":
+            account = self.account(found["account"])
+            reveal = Reveal(str(found["reason"]), str(found["time"]))
+            self.accounts[account.name] = replace(account, reveals=(*account.reveals, reveal))
+        else:
+            raise LedgerError(f"unknown kind {kind!r}; the ledger may come from a newer discreet")
+
+    def _open(self, found: Mapping[str, Any]) -> None:
+        name = str(found["account"])
+        if name in self.accounts:
+            raise LedgerError(f"account {name!r} is opened a second time")
+        budget = _read_finite(found["budget"])
+        self.accounts[name] = Account(
+            name, budget, Unit(found["unit"]), str(found["time"]), type(budget).zero()
+        )
+        self.entries[name] = {}
+
+    def _debit(self, event: Event, found: Mapping[str, Any]) -> None:
+        account, request = self.account(found["account"]), str(found["request"])
+        if request in self.entries[account.name]:
+            raise LedgerError(f"request {request!r} is debited a second time")
+        cost = _read_finite(found["cost"])
+        entry = Entry(
+            account.name, request, cost, dict(found["description"]), event.seq, event.hash, str(found["time"])
+        )
+        self.require_funds(account.name, cost)
+        self.entries[account.name][request] = entry
+        self.accounts[account.name] = replace(account, spent=account.spent + cost)
+
+    def _answer(self, event: Event, found: Mapping[str, Any]) -> None:
+        account, request = self.account(found["account"]), str(found["request"])
+        entry = self.entries[account.name].get(request)
+        if entry is None:
+            raise LedgerError(f"request {request!r} is answered but was never debited")
+        if entry.answered:
+            raise LedgerError(f"request {request!r} is answered a second time")
+        self.entries[account.name][request] = replace(
+            entry, digest=str(found["payload"]), answer_seq=event.seq
+        )
+
+
+def require_format(version: object) -> None:
+    """Refuse a ledger that a newer discreet has written: reading half of it could hide a spend."""
+    if type(version) is not int or version < 1:
+        raise LedgerError(f"the ledger format {version!r} is not a version number")
+    if version > FORMAT:
+        raise LedgerError(
+            f"the ledger has format {version}, this discreet reads up to {FORMAT}: install a newer one"
+        )
+
+
+def _read_finite(document: object) -> Finite:
+    found = budget_from_json(document)
+    if isinstance(found, Infinite):
+        raise BudgetError("an account is kept in finite amounts")
+    return found
+
+
+def write_amount(amount: Finite) -> dict[str, str]:
+    """The exact JSON of an amount, checked to be read back to the last digit, today and by an auditor."""
+    written = amount.to_json()
+    try:
+        same = budget_from_json(written) == amount
+    except BudgetError:
+        same = False
+    if not same:
+        raise BudgetError(f"the amount {spell(amount)} has too many digits for the ledger; round it up first")
+    return written

@@ -1,0 +1,343 @@
+"""The ledger: debit first and durably, answer once, never twice; every step an event in a hash chain.
+
+The order of a spend, and what a crash does at each point:
+
+    debit(...)          durable before it returns      a crash before: nothing spent
+    count and draw      only in this process           a crash here: budget spent, nothing has left
+    answer(...)         durable before it returns      a crash before: as above; a retry draws again, unseen
+    hand the bytes out  always the stored ones         a crash after: a retry gets the same bytes for nothing
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+from discreet.core.book import Account, Book, Entry, spell, write_amount
+from discreet.core.chain import Anchor, Damaged, Event, Verdict, canonical, digest, follow
+from discreet.core.fork import ForkLock
+from discreet.core.store import Store
+from discreet.values.budget import Budget, Finite, Infinite, Unit
+from discreet.values.errors import BudgetError, LedgerError
+
+__all__ = [
+    "Account",
+    "Anchor",
+    "Entry",
+    "Ledger",
+    "Store",
+    "Verdict",
+    "open_ledger",
+    "require_line",
+    "spell",
+]
+
+_MOST_PROBLEMS = 20
+
+
+class Ledger:
+    """Accounts of privacy budget over one append-only store, safe for many processes, threads and forks."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._book = Book()
+        self._lock = ForkLock()
+        self._process = os.getpid()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<Ledger {self.description}>"
+
+    def _repr_html_(self) -> str:
+        from discreet.values.notebook import tabulate
+
+        heads = ("account", "unit", "budget", "spent", "left", "loss")
+        lines = (
+            (found.name, found.unit.value, found.budget, found.spent, found.remaining, found.loss)
+            for found in self.accounts()
+        )
+        return tabulate(f"Ledger {self.description}", heads, lines)
+
+    @property
+    def durable(self) -> bool:
+        """Whether a debit survives a crash; only the in-memory ledger for simulations does not."""
+        return self._store.durable
+
+    @property
+    def description(self) -> str:
+        """Where the ledger is, and whether it lasts; reports print it."""
+        return self._store.place if self.durable else f"{self._store.place} (not durable: simulations only)"
+
+    @property
+    def id(self) -> str:
+        """The random name that the ledger was given when it was made."""
+        with self._reading() as book:
+            return book.id
+
+    def open_account(self, name: str, budget: Budget, unit: Unit | str) -> Account:
+        """Open the account of a dataset, or return it if it is open with exactly this budget and unit."""
+        require_line("an account name", name)
+        unit = Unit(unit)
+        if isinstance(budget, Infinite) or budget.is_zero:
+            raise BudgetError(f"account {name!r}: the budget must be finite and above 0, not {budget}")
+        with self._writing() as book:
+            found = book.accounts.get(name)
+            if found is None:
+                self._append(book, "open", account=name, budget=write_amount(budget), unit=unit.value)
+            elif found.budget != budget or found.unit != unit:
+                raise LedgerError(
+                    f"account {name!r} is open with {spell(found.budget)}, {found.unit}; "
+                    f"it cannot be opened again with {spell(budget)}, {unit}"
+                )
+        return self.account(name)
+
+    def account(self, name: str) -> Account:
+        """The state of one account."""
+        with self._reading() as book:
+            return book.account(name)
+
+    def accounts(self) -> tuple[Account, ...]:
+        """Every account, in the order in which they were opened."""
+        with self._reading() as book:
+            return tuple(book.accounts.values())
+
+    def debit(
+        self, account: str, request_id: str, cost: Budget, description: Mapping[str, Any] | None = None
+    ) -> Entry:
+        """Spend `cost` durably, once for each request id; a retry gets its entry back and pays nothing.
+
+        If `answer` on the returned entry is not None, it was answered before: hand out those bytes. If it is
+        None, count, draw, and pass the result to `Ledger.answer` before anyone sees it.
+        """
+        require_line("a request id", request_id)
+        if isinstance(cost, Infinite):
+            raise BudgetError("an infinite cost is not a debit: record it with mark_revealed")
+        wanted = canonical(dict(description or {}))
+        with self._writing() as book:
+            book.account(account)
+            found = book.entries[account].get(request_id)
+            if found is None:
+                book.require_funds(account, cost)
+                event = self._append(
+                    book,
+                    "debit",
+                    account=account,
+                    request=request_id,
+                    cost=write_amount(cost),
+                    description=dict(description or {}),
+                )
+            else:
+                _require_same(found, cost, wanted)
+        if found is None:
+            fields = event.fields
+            return Entry(
+                account, request_id, cost, fields["description"], event.seq, event.hash, fields["time"]
+            )
+        return replace(found, answer=self._stored(found) if found.answered else None)
+
+    def answer(self, entry: Entry, payload: bytes) -> bytes:
+        """Store the answer to a debit durably and return it; if there is one already, return that one."""
+        payload = bytes(payload)
+        with self._writing() as book:
+            found = book.entries.get(entry.account, {}).get(entry.request)
+            if found is None or found.hash != entry.hash:
+                raise LedgerError(
+                    f"request {entry.request!r} was not debited in this ledger: {self.description}"
+                )
+            if not found.answered:
+                self._append(
+                    book,
+                    "answer",
+                    payload,
+                    account=entry.account,
+                    request=entry.request,
+                    payload=digest(payload),
+                    bytes=len(payload),
+                )
+        return self._stored(found) if found.answered else payload
+
+    def entries(self, account: str) -> tuple[Entry, ...]:
+        """Every debit of an account in order, without the answers' bytes."""
+        with self._reading() as book:
+            book.account(account)
+            return tuple(book.entries[account].values())
+
+    def remaining(self, account: str) -> Finite:
+        """What is left of the budget, exactly."""
+        return self.account(account).remaining
+
+    def mark_revealed(self, account: str, reason: str) -> Account:
+        """Record a look at the rows without noise, before it happens; from then on the loss is infinite."""
+        require_line("the reason for a reveal", reason, most=2000)
+        with self._writing() as book:
+            book.account(account)
+            self._append(book, "reveal", account=account, reason=reason)
+        return self.account(account)
+
+    def head(self) -> Anchor:
+        """The anchor to keep outside: how many events there are, and the hash of the last."""
+        with self._reading() as book:
+            return book.anchor
+
+    def recall(self, count: int) -> Book:
+        """What the first `count` events add up to, however many have come since."""
+        with self._alone():
+            book = Book()
+            for event in self._store.read(1)[:count]:
+                if problems := book.post(event):
+                    raise LedgerError(f"the ledger cannot be trusted: {problems[0]} ({self.description})")
+        return book
+
+    def verify(self, anchor: Anchor | None = None) -> Verdict:
+        """Read everything afresh and check the chain, the sums, the stored answers, and an outside anchor."""
+        with self._alone():
+            problems: list[str] = []
+            book, hashes = Book(), {}
+            try:
+                for event in self._store.read(1):
+                    problems += book.post(event)
+                    hashes[event.seq] = event.hash
+                problems += self._check_answers(book)
+                problems += self._store.faults()
+            except Damaged as problem:
+                problems.append(str(problem))
+        if not hashes:
+            problems.append("the ledger is empty; even a new one has its opening event")
+        if anchor is not None and anchor.count > book.anchor.count:
+            problems.append(
+                f"the anchor was taken at {anchor.count} events, only {book.anchor.count} are left"
+            )
+        elif anchor is not None and hashes.get(anchor.count) != anchor.hash:
+            problems.append(f"event {anchor.count} is not the one that the anchor was taken at")
+        if len(problems) > _MOST_PROBLEMS:
+            problems[_MOST_PROBLEMS:] = [f"and {len(problems) - _MOST_PROBLEMS} more"]
+        return Verdict(book.anchor, tuple(problems))
+
+    def close(self) -> None:
+        """Let go of the store; everything that was acknowledged is already in it."""
+        if self._process == os.getpid() and not self._closed:  # in a forked child it is the parent's to close
+            with self._lock:
+                self._store.close()
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise LedgerError("a ledger cannot be pickled or copied; open it again where it is needed")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self._lock:
+            if self._closed:
+                raise LedgerError(f"the ledger is closed: {self.description}")
+            if (
+                self._process != os.getpid()
+            ):  # a forked child: connection and state are copies of the parent's
+                self._store.reopen()
+                self._book, self._process = Book(), os.getpid()
+            yield
+
+    @contextmanager
+    def _reading(self) -> Iterator[Book]:
+        with self._alone():
+            yield self._catch_up()
+
+    @contextmanager
+    def _writing(self) -> Iterator[Book]:
+        with self._alone(), self._store.writing():
+            yield self._catch_up()
+
+    def _catch_up(self) -> Book:
+        """Post what was committed since the last look, once the last known event is found to still stand."""
+        book = self._book
+        known = book.anchor
+        for event in self._store.read(max(known.count, 1)):
+            if event.seq == known.count:
+                problems = [] if event.hash == known.hash else ["it was rewritten while it was open"]
+                known = Anchor(-1, known.hash)  # found again
+            else:
+                problems = book.post(event)
+            if problems:
+                self._book = Book()
+                raise LedgerError(f"the ledger cannot be trusted: {problems[0]} ({self.description})")
+        if known.count > 0:
+            self._book = Book()
+            raise LedgerError(
+                f"the ledger cannot be trusted: it was cut back while it was open ({self.description})"
+            )
+        if not book.id:
+            raise LedgerError(f"the ledger is empty: {self.description}")
+        return book
+
+    def _append(self, book: Book, kind: str, content: bytes | None = None, **fields: object) -> Event:
+        # The book is not told: it reads the event back once committed, so it never runs ahead of the store.
+        event = follow(book.anchor, kind, fields)
+        self._store.append(event, content)
+        return event
+
+    def _stored(self, entry: Entry) -> bytes:
+        with self._alone():
+            found = self._store.payload(entry.answer_seq or 0)
+        if found is None or digest(found) != entry.digest:
+            raise LedgerError(
+                f"the stored answer to request {entry.request!r} was altered ({self.description})"
+            )
+        return found
+
+    def _check_answers(self, book: Book) -> list[str]:
+        problems = []
+        for entries in book.entries.values():
+            for entry in entries.values():
+                if entry.answer_seq is not None:
+                    found = self._store.payload(entry.answer_seq)
+                    if found is None or digest(found) != entry.digest:
+                        problems.append(f"event {entry.answer_seq}: the stored answer was altered")
+        return problems
+
+
+def open_ledger(place: str | os.PathLike[str], *, create: bool = False, patience: float = 30.0) -> Ledger:
+    """Open the ledger at a path, or at a postgresql:// address; `create` makes it if it is not there.
+
+    `patience` is how many seconds to wait for another writer. A missing ledger is an error unless `create` is
+    asked for, because a mistyped name would otherwise come with a fresh budget.
+    """
+    text = os.fspath(place)
+    if text.startswith(("postgresql://", "postgres://")):
+        from discreet.stores.postgres import PostgresStore
+
+        return Ledger(PostgresStore(text, create=create, patience=patience))
+    from discreet.stores.sqlite import SqliteStore
+
+    return Ledger(SqliteStore(Path(text), create=create, patience=patience))
+
+
+def require_line(what: str, text: object, most: int = 200) -> None:
+    """Refuse a name or a reason that is empty, too long, or not printable on one line."""
+    if (
+        not isinstance(text, str)
+        or not 0 < len(text) <= most
+        or not text.isprintable()
+        or text != text.strip()
+    ):
+        raise LedgerError(f"{what} is a line of 1 to {most} printable characters, not {str(text)[:60]!r}")
+
+
+def _require_same(found: Entry, cost: Finite, wanted: str) -> None:
+    if found.cost != cost:
+        raise LedgerError(
+            f"request {found.request!r} was debited {spell(found.cost)} before, not {spell(cost)}; "
+            "a new question needs a new request id"
+        )
+    if canonical(found.description) != wanted:
+        raise LedgerError(
+            f"request {found.request!r} was debited for another question before; "
+            "a new question needs a new request id"
+        )

@@ -1,0 +1,234 @@
+"""Mechanisms as frozen specifications: what is measured, how far a row moves it, the noise, the cost.
+
+A specification checks itself when it is made: with this sensitivity and this scale, the exact privacy loss is
+at most the cost that it states. So a cost that is charged can be too high by a rounding, and never too low.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from discreet.core.conversion import afford_pure, afford_zcdp, imply_approx, imply_zcdp
+from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP, Unit
+from discreet.values.errors import MechanismError
+from discreet.values.exact import Number, float_above, float_below
+from discreet.values.law import WIDEST, DiscreteGaussian, DiscreteLaplace
+
+_MARGIN = 1.0 + 2.0**-48
+"""Widens a scale by more than the few roundings in OpenDP's own map, so that it stays within the cost."""
+
+
+class Noise(StrEnum):
+    """The law of additive noise."""
+
+    LAPLACE = "laplace"
+    GAUSSIAN = "gaussian"
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        raise MechanismError(f"noise is laplace or gaussian, not {value!r}")
+
+
+class Selection(StrEnum):
+    """How a candidate is drawn by its score; permute-and-flip is never worse at the same ε."""
+
+    PERMUTE_AND_FLIP = "permute-and-flip"
+    EXPONENTIAL = "exponential"
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        raise MechanismError(f"a selection is permute-and-flip or exponential, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class AdditiveNoise:
+    """Integer noise on every cell of one statistic.
+
+    `moves` lists by how much one row changes each cell that it touches: a count table has one cell moved by 1
+    (add-remove) or two (replace-one). Laplace costs ε = Σ|moves|/scale, Gaussian ρ = Σ moves²/(2·scale²).
+    """
+
+    statistic: str
+    unit: Unit
+    moves: tuple[int, ...]
+    noise: Noise
+    scale: float
+    cost: Finite
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unit", Unit(self.unit))  # their plain text is equal, but not identical
+        object.__setattr__(self, "noise", Noise(self.noise))
+        _require_scale(self.scale, self.statistic)
+        if not self.moves or any(move < 1 for move in self.moves):
+            raise MechanismError(f"{self.statistic}: a row moves cells by at least 1, not by {self.moves}")
+        _require_covered(self.loss, self.cost, self.statistic)
+
+    @property
+    def l1(self) -> int:
+        """The L1 sensitivity."""
+        return sum(self.moves)
+
+    @property
+    def l2_squared(self) -> int:
+        """The square of the L2 sensitivity, which is exact where its root is not."""
+        return sum(move * move for move in self.moves)
+
+    @property
+    def law(self) -> DiscreteLaplace | DiscreteGaussian:
+        """The exact law of the noise: a float is a fraction, so nothing is lost."""
+        exact = Fraction(self.scale)
+        return DiscreteLaplace(exact) if self.noise is Noise.LAPLACE else DiscreteGaussian(exact**2)
+
+    @property
+    def loss(self) -> PureDP | ZCDP:
+        """The exact privacy loss, in the notion that is natural to the noise."""
+        exact = Fraction(self.scale)
+        if self.noise is Noise.LAPLACE:
+            return PureDP(self.l1 / exact)
+        return ZCDP(self.l2_squared / (2 * exact**2))
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyChoice:
+    """A candidate drawn by its score: ε = 2Δ/scale for a score that one row moves by at most Δ.
+
+    Exponential draws i with probability ∝ exp(score_i/scale); its range is ε, hence ρ = ε²/8 [CR21].
+    Permute-and-flip has no such bound: its ρ is that of any ε-DP mechanism.
+    """
+
+    score: str
+    unit: Unit
+    sensitivity: Fraction
+    selection: Selection
+    scale: float
+    cost: Finite
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unit", Unit(self.unit))
+        object.__setattr__(self, "selection", Selection(self.selection))
+        _require_scale(self.scale, self.score)
+        if self.sensitivity <= 0:
+            raise MechanismError(f"{self.score}: a sensitivity must be above 0, not {self.sensitivity}")
+        _require_covered(self.loss, self.cost, self.score)
+
+    @property
+    def loss(self) -> PureDP | ZCDP:
+        """The exact privacy loss, in the kind of the cost where the selection has a bound of its own."""
+        epsilon = 2 * self.sensitivity / Fraction(self.scale)
+        if self.selection is Selection.EXPONENTIAL and isinstance(self.cost, ZCDP):
+            return ZCDP(epsilon**2 / 8)
+        return PureDP(epsilon)
+
+
+def count_moves(unit: Unit) -> tuple[int, ...]:
+    """How one row moves a table of counts: one cell by 1, or, when it is replaced, two cells by 1 each."""
+    return (1,) if Unit(unit) is Unit.ADD_REMOVE else (1, 1)
+
+
+def calibrate_counts(
+    sets: Sequence[Sequence[str]],
+    spend: Finite,
+    *,
+    unit: Unit,
+    noise: Noise = Noise.LAPLACE,
+    shares: Sequence[Number] | None = None,
+) -> tuple[AdditiveNoise, ...]:
+    """One mechanism for each table of counts; their costs sum exactly to the spend.
+
+    A row lies in every table, so the tables compose; `shares` weighs them, and by default all get the same.
+    """
+    names = [f"counts over ({', '.join(axes)})" for axes in sets]
+    return _calibrate(names, [count_moves(unit)] * len(names), spend, unit, noise, shares)
+
+
+def calibrate_moves(
+    statistics: Sequence[str],
+    moves: Sequence[tuple[int, ...]],
+    spend: Finite,
+    *,
+    unit: Unit,
+    noise: Noise = Noise.LAPLACE,
+    shares: Sequence[Number] | None = None,
+) -> tuple[AdditiveNoise, ...]:
+    """The same for any integer statistics, such as bounded sums, given how one row moves each."""
+    return _calibrate(statistics, moves, spend, unit, noise, shares)
+
+
+def calibrate_choice(
+    score: str,
+    sensitivity: Fraction,
+    spend: Finite,
+    *,
+    unit: Unit,
+    selection: Selection = Selection.PERMUTE_AND_FLIP,
+) -> NoisyChoice:
+    """The narrowest selection by a score of this sensitivity that the spend pays for."""
+    selection = Selection(selection)
+    if selection is Selection.EXPONENTIAL and isinstance(spend, ZCDP):
+        epsilon = Fraction(math.sqrt(8 * float_below(spend.rho)) / _MARGIN)
+    else:
+        epsilon = afford_pure(spend).epsilon
+    delta = Fraction(float_above(sensitivity))  # OpenDP takes the sensitivity as a float, too
+    scale = float_above(2 * delta / Fraction(float_below(epsilon))) * _MARGIN
+    return NoisyChoice(score, Unit(unit), sensitivity, selection, scale, spend)
+
+
+def _calibrate(
+    statistics: Sequence[str],
+    moves: Sequence[tuple[int, ...]],
+    spend: Finite,
+    unit: Unit,
+    noise: Noise,
+    shares: Sequence[Number] | None,
+) -> tuple[AdditiveNoise, ...]:
+    unit, noise = Unit(unit), Noise(noise)
+    if not statistics:
+        raise MechanismError("nothing to measure: the list of statistics is empty")
+    if shares is not None and len(shares) != len(statistics):
+        raise MechanismError(f"{len(statistics)} statistics need as many shares, not {len(shares)}")
+    costs: tuple[Finite, ...] = spend.split(len(statistics) if shares is None else shares)
+    return tuple(
+        AdditiveNoise(name, unit, moved, noise, _find_scale(moved, cost, noise), cost)
+        for name, moved, cost in zip(statistics, moves, costs, strict=True)
+    )
+
+
+def _find_scale(moves: tuple[int, ...], cost: Finite, noise: Noise) -> float:
+    """The narrowest float scale whose loss, also as OpenDP rounds it, stays within the cost."""
+    if noise is Noise.LAPLACE:
+        epsilon = Fraction(float_below(afford_pure(cost).epsilon))
+        # OpenDP rounds the quotient up to a float, which cannot pass ε once it is below a float below ε.
+        return float_above(sum(moves) / epsilon) if epsilon else math.inf
+    if isinstance(cost, PureDP):
+        raise MechanismError(
+            f"Gaussian noise is not pure: it cannot be paid with {cost}, only with ρ or (ε, δ)"
+        )
+    rho = Fraction(float_below(afford_zcdp(cost).rho))
+    variance = Fraction(sum(move * move for move in moves)) / (2 * rho) if rho else Fraction(WIDEST) ** 3
+    return math.sqrt(float_above(variance)) * _MARGIN
+
+
+def _require_scale(scale: float, what: str) -> None:
+    if not (math.isfinite(scale) and 1 / WIDEST <= scale <= WIDEST):
+        raise MechanismError(f"{what}: the scale of the noise lies between 2^-40 and 2^40, not {scale:g}")
+
+
+def _require_covered(loss: PureDP | ZCDP, cost: Finite, what: str) -> None:
+    """Refuse a cost that is below the exact privacy loss."""
+    if not is_covered(loss, cost):
+        raise MechanismError(f"{what}: a loss of {loss} is not covered by a cost of {cost}")
+
+
+def is_covered(loss: PureDP | ZCDP, cost: Finite) -> bool:
+    """Whether a privacy loss, converted into the kind of the cost, is at most the cost."""
+    if type(loss) is type(cost):
+        return loss <= cost
+    if isinstance(loss, PureDP):
+        return imply_zcdp(loss) <= cost if isinstance(cost, ZCDP) else loss.epsilon <= cost.epsilon
+    if isinstance(cost, ApproxDP) and cost.delta:
+        return imply_approx(loss, cost.delta) <= cost
+    return False

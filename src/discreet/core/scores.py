@@ -1,0 +1,239 @@
+"""Scores of candidate families: the value and how far one row can move it, in one object.
+
+A candidate is a table of counts whose LAST axis is the child X; all other axes together are the parents Π.
+The sensitivity is worked out from shapes, unit and the public number of rows alone, before any row is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core.conversion import round_up
+from discreet.core.score_f import score_tables
+from discreet.values.budget import Unit
+from discreet.values.errors import MechanismError
+from discreet.values.table import Array, Table, count_cells
+
+Floats = npt.NDArray[np.float64]
+Shape = tuple[int, ...]
+
+MOST_ROWS = 2**31 - 1
+"""Beyond it n·count no longer fits an int64, and the scores would not be exact."""
+
+
+class Score(Protocol):
+    """What `select` needs of a score."""
+
+    @property
+    def name(self) -> str:
+        """How the ledger and a release call it."""
+        ...
+
+    def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction: ...
+    def evaluate(self, tables: Sequence[Table]) -> Floats: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MutualInformation:
+    """I(X; Π) in bits [004, Eq. 5], for replace-one only.
+
+    Sensitivity [004, Lemma 1], with log to the base 2 as in the value:
+    (1/n)·log n + ((n−1)/n)·log(n/(n−1)) if X or Π has two levels,
+    (2/n)·log((n+1)/2) + ((n−1)/n)·log((n+1)/(n−1)) otherwise. Under add-remove it is refused: a row in an
+    empty row and column of the table moves n·I by log(n+1) + n·log((n+1)/n), and n is private.
+    """
+
+    name: str = "mutual information"
+
+    def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
+        """Lemma 1, rounded up, plus what the float logarithms of two tables may be off by."""
+        if Unit(unit) is Unit.ADD_REMOVE:
+            raise MechanismError(
+                f"{self.name} has no sensitivity under add-remove, where n is private; use F or R"
+            )
+        if rows is None or not 2 <= rows <= MOST_ROWS:
+            raise MechanismError(
+                f"{self.name} needs the public number of rows, from 2 to {MOST_ROWS:,}, not {rows}"
+            )
+        n, below = float(rows), float(rows - 1)
+        two_levels = math.log2(n) / n + below / n * math.log2(n / below)
+        more_levels = 2 / n * math.log2((n + 1) / 2) + below / n * math.log2((n + 1) / below)
+        lemma = max(two_levels if 2 in (x, pi) else more_levels for pi, x in _fold_all(shapes))
+        # Four sums of c·log c, each to 32 units of 2^-53, in two tables: 256·2^-53·log n, below 2^-44·log n.
+        return round_up(lemma + 2.0**-44 * math.log2(n))
+
+    def evaluate(self, tables: Sequence[Table]) -> Floats:
+        """I = (Σ c·log c − Σ c_x·log c_x − Σ c_π·log c_π + n·log n)/n for each candidate."""
+        return _evaluate(tables, _information)
+
+
+@dataclass(frozen=True, slots=True)
+class MaximumDistance:
+    """n·F(X, Π) [004, Eq. 7]: minus the rows to move until Π decides a uniform X; a child of two levels.
+
+    −n·F is the least over all ways to give each level of Π to X=0 or X=1 of (n/2 − a)₊ + (n/2 − b)₊, with
+    a and b the rows that X=0 and X=1 got. Replacing a row moves the table by 2 in L1, so n·F by 1
+    [004, Thm. 2]. Adding one raises n/2 by ½ and at most one of a and b by 1, so every way's sum, and hence
+    the least, changes by −½ to 1.
+    """
+
+    name: str = "F"
+
+    def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
+        """1 row in both units; values are halves of integers, so nothing is rounded."""
+        Unit(unit)
+        for pi, x in _fold_all(shapes):
+            if x != 2 or pi < 2:
+                raise MechanismError(
+                    f"F needs a child of 2 levels and parents of 2 or more, not {x} and {pi}"
+                )
+        return Fraction(1)
+
+    def evaluate(self, tables: Sequence[Table]) -> Floats:
+        """n·F for each candidate, by dynamic programming."""
+        return score_tables([_flatten(table) for table in tables])
+
+
+@dataclass(frozen=True, slots=True)
+class IndependenceDistance:
+    """n·R(X, Π), R = ½‖P[X,Π] − P[X]P[Π]‖₁ (the journal version of 004): rows to move until X ⊥ Π.
+
+    With D = c − c_x⊗c_π/n, u and v the changes of c_x and c_π, q' the new P[Π] and p the old P[X]:
+    replace-one: D' − D = w − u⊗q' − p⊗v with ‖w‖, ‖u‖, ‖v‖ ≤ 2 and ‖p‖ = ‖q'‖ = 1, so n·R moves by at most 3
+    (the printed 3 + 2/n splits off u⊗v, which q' absorbs). If X or Π has two levels, by at most 2: for X in
+    {0, 1} and a row moved from (x₀, π₀) to (x₁, π₁), ½‖D' − D‖ = |p₀ − q₁| + |p₁ − q₀| + 1 − q₀ − q₁ ≤ 2.
+    add-remove: D' − D = (n·e⊗e + c_x⊗c_π/n − c_x⊗e − e⊗c_π)/(n+1), so at most ½·4n/(n+1) < 2.
+    """
+
+    name: str = "R"
+
+    def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
+        """2 or 3 rows, plus the rounding of the one division in each of two values."""
+        folded = _fold_all(shapes)
+        wide = Unit(unit) is Unit.REPLACE_ONE and any(2 not in shape for shape in folded)
+        return Fraction(3 if wide else 2) + Fraction(1, 2**20)
+
+    def evaluate(self, tables: Sequence[Table]) -> Floats:
+        """Σ|n·c − c_x·c_π|/(2n) for each candidate, exact up to the division."""
+        return _evaluate(tables, _independence)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelError:
+    """‖c − m‖₁ against what a model expects: it moves with the table, by 1 (add-remove) or 2 (replace-one).
+
+    The expected counts m are public and rounded to multiples of 2^-16, on which float64 adds without error.
+    So are the handicaps, public amounts that are taken off the error: what measuring a candidate would cost in noise.
+    """
+
+    expected: tuple[Array, ...]
+    name: str = "L1 error of the model"
+    handicaps: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        rounded = []
+        for model in self.expected:
+            if not np.isfinite(model).all() or np.abs(model).sum() > MOST_ROWS:
+                raise MechanismError(f"{self.name}: expected counts must be finite and sum to at most 2^31")
+            kept = np.array(np.rint(np.asarray(model, dtype=np.float64) * 2.0**16) / 2.0**16)
+            kept.flags.writeable = False  # what was priced is what is compared with
+            rounded.append(kept)
+        object.__setattr__(self, "expected", tuple(rounded))
+        if self.handicaps and len(self.handicaps) != len(self.expected):
+            raise MechanismError(
+                f"{self.name}: {len(self.expected)} models need as many handicaps, not {len(self.handicaps)}"
+            )
+        if not all(abs(amount) <= MOST_ROWS for amount in self.handicaps):
+            raise MechanismError(f"{self.name}: handicaps must be finite and at most 2^31")
+        object.__setattr__(
+            self, "handicaps", tuple(round(amount * 2.0**16) / 2.0**16 for amount in self.handicaps)
+        )
+
+    def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
+        """1 or 2 rows."""
+        given = [model.shape for model in self.expected]
+        if list(_require(shapes)) != given:
+            raise MechanismError(
+                f"{self.name}: the candidates have the shapes {list(shapes)}, the model's {given}"
+            )
+        return Fraction(1 if Unit(unit) is Unit.ADD_REMOVE else 2)
+
+    def evaluate(self, tables: Sequence[Table]) -> Floats:
+        """The L1 distance for each candidate; each table must have the shape of its model's."""
+        pairs = zip(tables, self.expected, strict=True)
+        errors = np.array([np.abs(table.values - model).sum() for table, model in pairs], dtype=np.float64)
+        return errors - np.array(self.handicaps) if self.handicaps else errors
+
+
+def _require(shapes: Sequence[Shape]) -> Sequence[Shape]:
+    if not shapes:
+        raise MechanismError("a choice needs at least one candidate")
+    return shapes
+
+
+def _fold(shape: Shape) -> tuple[int, int]:
+    """The sizes of Π and of X."""
+    if len(shape) < 2:
+        raise MechanismError("a candidate needs at least one parent beside the child")
+    return count_cells(shape[:-1]), shape[-1]
+
+
+def _fold_all(shapes: Sequence[Shape]) -> list[tuple[int, int]]:
+    """The sizes of Π and of X of all candidates, each pair of sizes once: there are few among many candidates."""
+    return sorted(set(map(_fold, set(_require(shapes)))))
+
+
+def _flatten(table: Table) -> npt.NDArray[np.int64]:
+    """The counts with one row for each joint level of Π and one column for each level of X."""
+    values = table.values
+    if not np.issubdtype(values.dtype, np.integer):
+        raise MechanismError(f"a score is computed from whole counts, not from {values.dtype}")
+    counts = np.ascontiguousarray(values, dtype=np.int64).reshape(_fold(values.shape))
+    if int(counts.sum()) > MOST_ROWS:
+        raise MechanismError(f"a score takes at most {MOST_ROWS:,} rows")
+    return counts
+
+
+class _Batched(Protocol):
+    def __call__(self, counts: npt.NDArray[np.int64], /) -> Floats: ...
+
+
+def _evaluate(tables: Sequence[Table], score: _Batched) -> Floats:
+    """Score all candidates, those of equal shape at once."""
+    flat = [_flatten(table) for table in tables]
+    groups: dict[Shape, list[int]] = {}
+    for i, counts in enumerate(flat):
+        groups.setdefault(counts.shape, []).append(i)
+    values = np.empty(len(flat), dtype=np.float64)
+    for shape, members in groups.items():
+        step = max(1, 2**22 // count_cells(shape))  # a few dozen megabytes at a time
+        for start in range(0, len(members), step):
+            batch = members[start : start + step]
+            values[batch] = score(np.stack([flat[i] for i in batch]))
+    return values
+
+
+def _information(counts: npt.NDArray[np.int64]) -> Floats:
+    rows = counts.sum(axis=(1, 2))
+    joint = _weigh(counts).sum(axis=(1, 2))
+    parents, child = _weigh(counts.sum(axis=2)).sum(axis=1), _weigh(counts.sum(axis=1)).sum(axis=1)
+    return np.asarray((joint - parents - child + _weigh(rows)) / np.maximum(rows, 1))
+
+
+def _weigh(counts: npt.NDArray[np.int64]) -> Floats:
+    """c·log₂ c, and 0 for 0."""
+    return np.asarray(counts * np.log2(np.maximum(counts, 1)))
+
+
+def _independence(counts: npt.NDArray[np.int64]) -> Floats:
+    rows = counts.sum(axis=(1, 2))
+    product = counts.sum(axis=2)[:, :, None] * counts.sum(axis=1)[:, None, :]
+    apart = np.abs(rows[:, None, None] * counts - product).sum(axis=(1, 2))
+    return np.asarray(apart / (2.0 * np.maximum(rows, 1)))

@@ -1,0 +1,90 @@
+"""The many-run audit of a whole learner: learn again and again from two tables that differ in one row.
+
+`auditing.empirical_epsilon` does the counting; this module finds a pair of tables on which a leak shows, and
+reads a release as numbers. It costs hundreds of runs, needs no assumption, and is the only way to see a leak
+that one release cannot show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.judge.attacks.cells import Codes, Floats, flatten_codes, take_rows
+from discreet.judge.attacks.subject import Subject
+from discreet.judge.empirical_epsilon import Evidence, empirical_epsilon
+from discreet.values.errors import DataError
+
+Learn = Callable[[dict[str, npt.NDArray[Any]]], Subject]
+
+
+def make_neighbours(
+    sizes: Mapping[str, int], rows: int = 12, *, unit: str = "add-remove"
+) -> tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]:
+    """Two tables that differ in one row, which lies in cells that are empty without it: the worst case for counts.
+
+    The others all have the first level of everything, the target has the last. Under replace-one its
+    neighbour has another one like the others in its place.
+    """
+    if rows < 2:
+        raise DataError(f"two neighbouring tables need at least 2 rows, not {rows}")
+    codes = {name: np.zeros(rows, dtype=np.int64) for name in sizes}
+    for name, size in sizes.items():
+        codes[name][-1] = size - 1
+    if unit == "replace-one":
+        return codes, {name: np.zeros_like(column) for name, column in codes.items()}
+    return codes, take_rows(codes, np.arange(rows - 1))
+
+
+def audit_learner(
+    learn: Learn,
+    tables: tuple[Codes, Codes],
+    *,
+    trials: int,
+    delta: float = 0.0,
+    confidence: float = 0.99,
+    progress: Callable[[int], None] | None = None,
+) -> Evidence:
+    """A lower bound on the ε of a learner from so many runs on each of two neighbouring tables."""
+    target = {name: column[-1:] for name, column in tables[0].items()}
+
+    def draw(table: Codes) -> Callable[[int], Floats]:
+        def run(times: int) -> Floats:
+            found = []
+            for _ in range(times):
+                found.append(read_release(learn(dict(table)), target))
+                if progress is not None:
+                    progress(1)
+            widest = max(map(len, found))
+            # A release that has fewer numbers on one side gives itself away by that.
+            return np.array([np.pad(one, (0, widest - len(one)), constant_values=-1e9) for one in found])
+
+        return run
+
+    outputs = [draw(table)(trials) for table in tables]
+    width = max(found.shape[1] for found in outputs)
+    padded = [np.pad(found, ((0, 0), (0, width - found.shape[1])), constant_values=-1e9) for found in outputs]
+    return empirical_epsilon(
+        lambda n: padded[0][:n], lambda n: padded[1][:n], trials=trials, delta=delta, confidence=confidence
+    )
+
+
+def read_release(subject: Subject, target: Codes) -> Floats:
+    """A release as numbers that tell about one row: its noisy cells, the tables' totals, its conditionals."""
+    numbers: list[float] = []
+    for measurement in subject.measurements:
+        noisy = measurement.noisy.values
+        if measurement.axes and all(
+            int(target[name][0]) < size for name, size in measurement.noisy.sizes.items()
+        ):
+            place = int(flatten_codes(target, measurement.axes, noisy.shape)[0])
+            numbers.append(float(noisy.ravel()[place]))
+        numbers.append(float(noisy.sum()))
+    for cpt in subject.cpts or ():
+        values = cpt.values
+        if all(int(target[name][0]) < size for name, size in cpt.sizes.items()):
+            numbers.append(float(values.ravel()[int(flatten_codes(target, cpt.axes, values.shape)[0])]))
+    return np.array(numbers)

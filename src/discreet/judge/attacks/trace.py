@@ -1,0 +1,280 @@
+"""Tracing attacks: who is in the data, as far as a release tells [003, Secs. 3 and 4].
+
+An attacker holds the release and reference rows, scores a person, and says "member" above a threshold. Here
+the truth is known, so the power of every attack is measured: members are the rows behind the release,
+strangers are people of the same population who are not among them and whom the attacker has not used to fit
+anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.judge.attacks.ceiling import expect_power, limit_power
+from discreet.judge.attacks.cells import Cells, Codes, Floats, count_rows, join_rows, require_rows, take_rows
+from discreet.judge.attacks.guesses import Guesses
+from discreet.judge.attacks.joint import score_jointly
+from discreet.judge.attacks.noisy_tables import estimate_total, score_noisy
+from discreet.judge.attacks.power import ERRORS, Power, measure_power, rank_scores
+from discreet.judge.attacks.recover import recover_ratios
+from discreet.judge.attacks.statistics import PSEUDO_COUNT, Reference, centre
+from discreet.judge.attacks.subject import Subject
+from discreet.judge.attacks.synthetic_rows import fit_tree, measure_nearest
+from discreet.values.budget import Budget
+from discreet.values.errors import DataError
+from discreet.values.table import Table
+
+GUESSED_SHARES = (0.05, 0.2, 1.0)
+"""To refute a promise, so many guesses are made, as shares of the number of members; fixed before any look."""
+
+LEAST_ROWS = 20
+"""Fewer members or strangers tell nothing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attack:
+    """A way to score people: higher for those who look like members."""
+
+    name: str
+    reads: str
+    """What it uses, in words."""
+    score: Callable[[Codes], Floats]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tracing:
+    """What all attacks on one release achieve, beside what theory expects and the promise allows."""
+
+    kind: str
+    powers: tuple[Power, ...]
+    guesses: tuple[tuple[str, Guesses], ...]
+    """For each attack, the right ones among its highest scores."""
+    errors: tuple[float, ...]
+    theory: tuple[float, ...] | None
+    """Theorem 1's power at each error, for a release with a graph."""
+    ceiling: tuple[float, ...] | None
+    """The promise's ceiling at each error."""
+    promise: Budget | None
+    members: int
+    strangers: int
+    fitted: int
+    """Reference rows to which the attacker fitted something."""
+    shift: float
+    """The p-value of the hypothesis that members and strangers come from one population."""
+
+    @property
+    def best(self) -> Power:
+        """The attack with the greatest power at the errors asked for, added up."""
+        return max(self.powers, key=lambda power: (sum(point.power for point in power.points), power.auc))
+
+    def power(self, attack: str) -> Power:
+        """The result of one attack by its name."""
+        for found in self.powers:
+            if found.attack == attack:
+                return found
+        raise DataError(f"no attack {attack!r} was run; there are {', '.join(p.attack for p in self.powers)}")
+
+    def doubt(self, scale: float = 0.01) -> float:
+        """The chance of guesses as good as the best ones if the promise were kept, over all that were tried."""
+        if self.promise is None:
+            return 1.0
+        each = [found.doubt_budget(self.promise, scale / len(self.guesses)) for _, found in self.guesses]
+        return min(1.0, len(each) * min(each))
+
+    def prove(self, confidence: float = 0.95) -> float:
+        """The ε that the release really costs at least, by its best guesses; valid under the same assumptions."""
+        share = (1.0 - confidence) / len(self.guesses)
+        return max(found.prove(1.0 - share) for _, found in self.guesses)
+
+    def to_json(self) -> dict[str, Any]:
+        """All results as plain values."""
+        return {
+            "kind": self.kind,
+            "members": self.members,
+            "strangers": self.strangers,
+            "fitted": self.fitted,
+            "errors": list(self.errors),
+            "theory": None if self.theory is None else list(self.theory),
+            "ceiling": None if self.ceiling is None else list(self.ceiling),
+            "promise": None if self.promise is None else self.promise.to_json(),
+            "same_population_p": self.shift,
+            "attacks": [power.to_json() for power in self.powers],
+        }
+
+
+def trace(
+    subject: Subject,
+    members: Codes,
+    reference: Codes,
+    *,
+    strangers: Codes | None = None,
+    errors: Sequence[float] = ERRORS,
+    confidence: float = 0.95,
+    pseudo_count: float = PSEUDO_COUNT,
+    rng: int = 0,
+) -> Tracing:
+    """Run every attack that the release allows on members and strangers, all given as codes.
+
+    Without `strangers`, half of the reference rows, drawn at random, set the thresholds and the attacker fits
+    the other half: a threshold from rows that were fitted would be too low and the error larger than it says.
+    """
+    generator = np.random.default_rng(rng)
+    if strangers is None:
+        rows = require_rows("the reference", reference, 2 * LEAST_ROWS)
+        mixed = generator.permutation(rows)
+        reference, strangers = (
+            take_rows(reference, mixed[: rows // 2]),
+            take_rows(reference, mixed[rows // 2 :]),
+        )
+    inside = require_rows("the table of members", members, LEAST_ROWS)
+    outside = require_rows("the table of strangers", strangers, LEAST_ROWS)
+    powers, guesses = [], []
+    for attack in list_attacks(subject, reference, pseudo_count=pseudo_count):
+        scores = attack.score(members), attack.score(strangers)
+        powers.append(
+            measure_power(attack.name, *scores, errors=errors, confidence=confidence, rng=generator)
+        )
+        guesses += [(attack.name, found) for found in guess_members(*scores, generator)]
+    return Tracing(
+        subject.kind,
+        tuple(powers),
+        tuple(guesses),
+        tuple(errors),
+        _expect(subject, inside, errors),
+        None if subject.promise is None else tuple(limit_power(subject.promise, errors).tolist()),
+        subject.promise,
+        inside,
+        outside,
+        count_rows(reference),
+        compare_populations(members, strangers, subject.schema.sizes),
+    )
+
+
+def list_attacks(
+    subject: Subject, reference: Codes, *, pseudo_count: float = PSEUDO_COUNT
+) -> tuple[Attack, ...]:
+    """Every attack that the parts of a release allow, prepared with the reference."""
+    attacks: list[Attack] = []
+    sizes = subject.schema.sizes
+    if subject.rows is not None:
+        attacks += _attack_rows(subject, reference, pseudo_count)
+    elif subject.dag is not None:
+        known = Reference.fit(subject.dag, sizes, reference, pseudo_count)
+        if subject.cpts is not None:
+            attacks.append(_ratio("likelihood ratio", "the tables", known, known.cells.flatten(subject.cpts)))
+        if subject.lower is not None and subject.upper is not None:
+            attacks += attack_intervals(known, subject.lower, subject.upper)
+    if subject.measurements:
+        total = estimate_total(subject.measurements)
+        attacks += [
+            Attack(
+                "noise-aware",
+                "the noisy counts and the law of their noise",
+                lambda codes: score_noisy(subject.measurements, reference, total, codes),
+            ),
+            Attack(
+                "noise-aware, jointly",
+                "the same, linear, and which tables the same people fill",
+                lambda codes: score_jointly(subject.measurements, reference, total, codes),
+            ),
+        ]
+    if not attacks:
+        raise DataError(f"{subject.name} has neither tables nor rows: there is nothing to attack")
+    return tuple(attacks)
+
+
+def attack_intervals(known: Reference, lower: Sequence[Table], upper: Sequence[Table]) -> list[Attack]:
+    """The paper's attack on a credal network, and three that read its intervals for what they are."""
+    low, high = known.cells.flatten(lower), known.cells.flatten(upper)
+    found = recover_ratios(lower)
+    return [
+        _ratio("Definition 6", "the point within that fits the reference best", known, known.fit_within(low, high)),
+        _ratio("recovery", "the lower ends, normalised", known, known.cells.flatten(found.cpts)),
+        _ratio("recovery, unseen out", "also which parents nobody had", known, known.cells.flatten(found.possible)),
+        _ratio("centroid", "the middle of the intervals", known, centre(known.cells, low, high)),
+    ]  # fmt: skip
+
+
+def guess_members(members: Floats, strangers: Floats, rng: np.random.Generator) -> list[Guesses]:
+    """How many of the highest scores belong to members, among members and as many strangers at most.
+
+    Labels play no part in who is guessed, so the coins of `Guesses` stay fair; sizes are treated as coins'
+    outcomes.
+    """
+    even = min(len(members), len(strangers))
+    scores = np.concatenate(
+        [rng.choice(members, even, replace=False), rng.choice(strangers, even, replace=False)]
+    )
+    order = np.argsort(-rank_scores(scores, rng))
+    return [
+        Guesses(int((order[:made] < even).sum()), made, 0.5, 2 * even)
+        for made in sorted({max(1, round(share * even)) for share in GUESSED_SHARES})
+    ]
+
+
+def compare_populations(members: Codes, strangers: Codes, sizes: dict[str, int]) -> float:
+    """The p-value of χ² over every attribute, times their number: small if members are another kind of people.
+
+    Then an attack may only recognise the kind, and its power is no proof about the release.
+    """
+    inside, outside = count_rows(members), count_rows(strangers)
+    worst = 1.0
+    for name, size in sizes.items():
+        counts = np.stack([np.bincount(found[name], minlength=size) for found in (members, strangers)])
+        counts = _pool_rare(counts)
+        expected = counts.sum(axis=0) * np.array([[inside], [outside]]) / (inside + outside)
+        degrees = counts.shape[1] - 1
+        if degrees:
+            worst = min(worst, _chi_tail(float(((counts - expected) ** 2 / expected).sum()), degrees))
+    return min(1.0, worst * len(sizes))
+
+
+def _pool_rare(counts: Any) -> Any:
+    """Levels that expect fewer than 5 on the smaller side, together as one."""
+    sizes = counts.sum(axis=1)
+    rare = counts.sum(axis=0) * sizes.min() / sizes.sum() < 5.0
+    pooled = counts[:, rare].sum(axis=1, keepdims=True)
+    kept = counts[:, ~rare]
+    return np.concatenate([kept, pooled], axis=1) if pooled.sum() else kept
+
+
+def _chi_tail(distance: float, degrees: int) -> float:
+    """P(χ² > distance), by Wilson and Hilferty."""
+    shift = 2.0 / (9.0 * degrees)
+    return 0.5 * math.erfc((math.cbrt(distance / degrees) - (1.0 - shift)) / math.sqrt(2.0 * shift))
+
+
+def _ratio(name: str, reads: str, known: Reference, values: Floats) -> Attack:
+    return Attack(name, reads, lambda codes: known.score(values, known.cells.locate(codes)))
+
+
+def _attack_rows(subject: Subject, reference: Codes, pseudo_count: float) -> list[Attack]:
+    assert subject.rows is not None
+    rows, sizes = subject.rows, subject.schema.sizes
+    dag = subject.dag or fit_tree(join_rows(rows, reference), sizes)
+    cells = Cells.arrange(dag, sizes)
+    known = Reference.fit(dag, sizes, reference, pseudo_count)
+    refitted = cells.normalise(cells.count(cells.locate(rows)) + pseudo_count)
+
+    def nearest(codes: Codes) -> Floats:
+        return -measure_nearest(codes, rows, sizes).astype(np.float64)
+
+    def nearer(codes: Codes) -> Floats:
+        return nearest(codes) + measure_nearest(codes, reference, sizes)
+
+    return [
+        _ratio("refitted network", "a network fitted to the rows", known, refitted),
+        Attack("nearest row", "the Hamming distance to the nearest row", nearest),
+        Attack("nearer than reference", "the same, minus that to the nearest reference row", nearer),
+    ]
+
+
+def _expect(subject: Subject, members: int, errors: Sequence[float]) -> tuple[float, ...] | None:
+    if subject.dag is None:
+        return None
+    return tuple(expect_power(subject.dag.complexity(subject.schema.sizes), members, errors).tolist())

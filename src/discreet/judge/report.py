@@ -1,0 +1,285 @@
+"""The report on a release: one page for the people who decide, the people who use it, and the people who check it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from html import escape
+from typing import Any
+
+from discreet.core.book import spell
+from discreet.judge.audit import Audit
+from discreet.judge.report_parts.attacks import warn, write_audit
+from discreet.judge.report_parts.bars import Ends, draw_table
+from discreet.judge.report_parts.drawing import draw_ceiling, draw_graph, draw_shares
+from discreet.judge.report_parts.page import assemble, figure
+from discreet.networks.formats.release import Release, require_loss
+from discreet.networks.network import Network
+from discreet.networks.provenance import Provenance
+from discreet.values.budget import ZCDP, Budget, Infinite, budget_from_json
+from discreet.values.errors import DiscreetError
+from discreet.values.files import write_text
+
+COVERAGE = 0.95
+"""Of the intervals in the tables, all at once."""
+SMALL, LARGE = 0.02, 0.1
+"""Expected errors below the first are called small, above the second large."""
+WORST = 8
+MOST_TABLES = 60
+
+PROTECTED = {
+    "add-remove": "whether any one row is in the table at all",
+    "replace-one": "what any one row says",
+}
+
+
+def write_report(release: Release, path: str | os.PathLike[str], audit: Audit | None = None) -> None:
+    """Write the report on a release as one HTML file, all or nothing."""
+    write_text(path, make_page(release, audit))
+
+
+def make_page(release: Release, audit: Audit | None = None) -> str:
+    """The report as HTML; the same release always gives the same text. One with an audit is for the custodian."""
+    network, known = release.network, release.provenance
+    said = known.statement
+    loss = budget_from_json(require_loss(known))
+    name = str(said.get("account", "a private table"))
+    parts = [
+        *([] if audit is None else [warn()]),
+        _write_head(release, loss, name),
+        _write_meaning(known, loss),
+        _write_graph(network, known),
+        _write_worst(known),
+        _write_tables(network, find_intervals(network)),
+        _write_ledger(known),
+        *([] if audit is None else [write_audit(audit, loss)]),
+        _write_use(network, name, said),
+        _write_foot(release),
+    ]
+    return assemble(f"A private release of {name}", parts)
+
+
+def find_intervals(network: Network) -> dict[str, Ends]:
+    """For each node the least and greatest tables that the noise leaves open, or nothing if that cannot be told."""
+    from discreet.networks.credal.guaranteed import from_noise
+
+    try:
+        credal = from_noise(network, COVERAGE)
+        return {name: credal.ends(name) for name in network.nodes}
+    except DiscreetError:
+        return {}
+
+
+def grade(error: float) -> str:
+    """The class of an expected error: good, fair or bad."""
+    return "good" if error < SMALL else "fair" if error < LARGE else "bad"
+
+
+def _write_head(release: Release, loss: Budget, name: str) -> str:
+    network, known = release.network, release.provenance
+    kind = "promise none" if isinstance(loss, Infinite) else "promise"
+    errors = list(known.predicted_error.values())
+    figures = [
+        figure(str(loss), "privacy loss of everything paid for so far"),
+        figure(known.unit, f"hides {PROTECTED[known.unit]}"),
+        figure(f"{len(network.nodes)} · {len(network.dag.edges())}", "attributes · dependencies"),
+        figure(str(len(known.measurements)), f"noisy tables, learner “{known.learner}”"),
+    ]
+    if errors:
+        mean = sum(errors) / len(errors)
+        figures.append(figure(f"± {mean:.3f}", "expected error of a table’s rows from noise (L1, mean)"))
+    return (
+        f'<p class="kicker">Private release · {escape(name)}{_write_date(known)}</p>'
+        "<h1>What was published, and what it cannot give away</h1>"
+        f'<p class="{kind}">{escape(release.promise)}</p><div class="figures">{"".join(figures)}</div>'
+    )
+
+
+def _write_date(known: Provenance) -> str:
+    times = [str(spend.get("time", ""))[:10] for spend in known.statement.get("spends", ())]
+    return f" · {escape(max(times))}" if times else ""
+
+
+def _write_meaning(known: Provenance, loss: Budget) -> str:
+    text = [f"<p>{sentence}</p>" for sentence in explain_loss(loss, known.unit)]
+    text.append(
+        "<p>This holds for every person, whatever they are like, and for every attacker, whatever they know and "
+        "however much they compute. It does not say that nothing can be learned <em>about</em> a person: that smoking "
+        "goes with lung disease is what a release is for, and it applies to people in the table and outside alike. "
+        "And it is a promise for each row: whoever has several rows is protected less.</p>"
+    )
+    caption = (
+        "<p class='note'>The curve is the ceiling: no attack finds more members for the strangers it accuses. "
+        "Dashed: guessing.</p>"
+    )
+    return (
+        f'<h2>What the promise means</h2><div class="two"><div>{"".join(text)}</div>'
+        f"<div>{draw_ceiling(loss)}{caption}</div></div>"
+    )
+
+
+def explain_loss(loss: Budget, unit: str) -> list[str]:
+    """The privacy loss in sentences that need no mathematics."""
+    if isinstance(loss, Infinite):
+        return ["Rows were looked at without noise, so no bound can be given any more."]
+    about = (
+        "a given person’s row is in the table"
+        if unit == "add-remove"
+        else "a given person’s row says a certain thing"
+    )
+    if isinstance(loss, ZCDP):
+        rho = float(loss.rho)
+        epsilon, slack = rho + 2 * math.sqrt(rho * math.log(1e6)), " except with a chance of one in a million"
+    else:
+        epsilon = float(loss.epsilon)
+        delta = getattr(loss, "delta", Fraction(0))
+        slack = f" except with a chance of {float(delta):.2g}" if delta else ""
+    sure = 100 / (1 + math.exp(-min(epsilon, 700)))
+    bound = math.ceil(10 * sure) / 10  # a ceiling is never rounded down
+    shown = f"{bound:.1f} %" if bound < 100 else "practically certain"
+    return [
+        f"Take somebody who thinks it is even odds, 50 %, that {about}. After seeing everything that was ever paid for "
+        f"from this account they can be at most <strong>{shown}</strong>{' sure' if '%' in shown else ''}{slack}.",
+    ]
+
+
+def _write_graph(network: Network, known: Provenance) -> str:
+    shares = find_shares(network, known)
+    captions, grades = {}, {}
+    for name in network.nodes:
+        parts = [shares[name]] if name in shares else []
+        if name in known.predicted_error:
+            error = known.predicted_error[name]
+            parts.append(f"± {error:.3f}")
+            grades[name] = grade(error)
+        captions[name] = "  ·  ".join(parts)
+    legend = (
+        f'<p class="legend note"><span><i class="good"></i>expected error below {SMALL:g}</span>'
+        f'<span><i class="fair"></i>up to {LARGE:g}</span><span><i class="bad"></i>above</span></p>'
+        if grades
+        else ""
+    )
+    return (
+        "<h2>The network</h2><p>An arrow leads from what is looked at first to what depends on it. Below each name: "
+        "the budget that its table got, and how far noise is expected to put its rows off (0 is exact, 2 "
+        f'is all wrong).</p><div class="card graphbox">{draw_graph(network.dag, captions, grades)}</div>{legend}'
+    )
+
+
+def find_shares(network: Network, known: Provenance) -> dict[str, str]:
+    """The budget of the smallest measured tables that hold each node's family, as text."""
+    found = {}
+    for name in network.nodes:
+        family = set(network.dag.family(name))
+        holders = [table for table in known.measurements if family <= set(table.axes)]
+        if holders:
+            least = min(table.cells for table in holders)
+            costs = [json.loads(table.cost) for table in holders if table.cells == least]
+            if all("rho" in cost for cost in costs):
+                found[name] = f"ρ {float(sum(Fraction(cost['rho']) for cost in costs)):.3g}"
+            elif all(cost.get("epsilon", "infinite") != "infinite" for cost in costs):
+                found[name] = f"ε {float(sum(Fraction(cost['epsilon']) for cost in costs)):.3g}"
+    return found
+
+
+def _write_worst(known: Provenance) -> str:
+    ranked = sorted(known.predicted_error.items(), key=lambda item: -item[1])[:WORST]
+    if not ranked:
+        return ""
+    largest = max(ranked[0][1], 1e-12)
+    lines = "".join(
+        f'<li><b>{escape(name)}</b><i><u class="{grade(error)}" style="width:{100 * error / largest:.1f}%"></u></i>'
+        f"<span>± {error:.4f}, {_describe(error)}</span></li>"
+        for name, error in ranked
+    )
+    return (
+        "<h2>Where the noise hurts most</h2><p>Expected L1 error of a row of each attribute’s table, rows weighed by "
+        "how often they occur. A rare combination of parents is worse off than these means say: look at the intervals "
+        f'below before relying on one.</p><ul class="hurts">{lines}</ul>'
+    )
+
+
+def _describe(error: float) -> str:
+    return {"good": "small", "fair": "moderate", "bad": "large"}[grade(error)]
+
+
+def _write_tables(network: Network, intervals: Mapping[str, Ends]) -> str:
+    cards = []
+    for name in network.nodes[:MOST_TABLES]:
+        parents = network.dag.parents_of(name)
+        given = f" given {', '.join(parents)}" if parents else ""
+        table = draw_table(network, name, intervals.get(name))
+        cards.append(f'<div class="card"><h3>{escape(name)}{escape(given)}</h3>{table}</div>')
+    words = (
+        f"The line through each bar is what the noise leaves open: with probability {COVERAGE:.0%} over the noise, all "
+        "of these intervals at once contain what would have been published without noise."
+        if intervals
+        else "Intervals cannot be told for this learner."
+    )
+    rest = len(network.nodes) - MOST_TABLES
+    more = f"<p class='note'>{rest} more tables are in the document.</p>" if rest > 0 else ""
+    return f'<h2>The tables</h2><p>{words}</p><div class="tables">{"".join(cards)}</div>{more}'
+
+
+def _write_ledger(known: Provenance) -> str:
+    said = known.statement
+    if not said:
+        return "<h2>The ledger</h2><p>This release names no ledger.</p>"
+    spends = said.get("spends", ())
+    lines = "".join(
+        f"<tr><td>{escape(str(spend['time'])[:19].replace('T', ' '))}</td><td>{escape(str(spend['verb']))}</td>"
+        f"<td class='amount'>{escape(str(spend['tables'] or ''))}</td>"
+        f"<td class='amount'>{escape(spell(budget_from_json(spend['cost'])))}</td>"
+        f"<td class='hash'><code>{escape(str(spend['request']))}</code></td></tr>"
+        for spend in spends
+    )
+    heads = "<th>time (UTC)</th><th>what</th><th>tables</th><th>cost</th><th>request</th>"
+    book = said["ledger"]
+    lasting = (
+        ""
+        if book.get("durable")
+        else " It was kept in memory only: a simulation, not a release of real data."
+    )
+    return (
+        f"<h2>The ledger</h2><p>Account <strong>{escape(str(said['account']))}</strong>: "
+        f"{escape(spell(budget_from_json(said['spent'])))} spent of {escape(spell(budget_from_json(said['budget'])))}, "
+        f"of which {escape(spell(budget_from_json(json.loads(known.cost))))} on this release.{lasting}</p>"
+        f"{draw_shares(_cut_budget(said, known))}"
+        f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>'
+        f"<p class='note hash'>Ledger <code>{escape(str(book['id']))}</code>, anchor "
+        f"<code>{escape(str(book['events']))}:{escape(str(book['head']))}</code>. The ledger is a hash chain: whoever "
+        "keeps this anchor can tell if a line before it is ever changed.</p>"
+    )
+
+
+def _cut_budget(said: Mapping[str, Any], known: Provenance) -> Sequence[tuple[str, float]]:
+    key = "rho" if "rho" in said["budget"] else "epsilon"
+    whole, spent = Fraction(said["budget"][key]), Fraction(said["spent"][key])
+    here = Fraction(json.loads(known.cost).get(key, "0"))
+    return [("before", float((spent - here) / whole)), ("here", float(here / whole))]
+
+
+def _write_use(network: Network, name: str, said: Mapping[str, Any]) -> str:
+    last = network.dag.order[-1]
+    above = network.dag.parents_of(last)
+    given = f" | {above[0]}={network.schema[above[0]].levels[0]}" if above else ""
+    commands = (
+        f'discreet query release.json "P({last}{given})"\n'
+        "discreet synthesize release.json --rows 10000 --seed 7 --out synthetic.csv\n"
+        "discreet verify release.json"
+    )
+    anchor = f", ledger anchor {said['ledger']['events']}:{str(said['ledger']['head'])[:12]}…" if said else ""
+    cite = f"A differentially private Bayesian network of {name}, published with discreet{anchor}."
+    return (
+        "<h2>How to use, check and cite it</h2><p>The network is in <code>release.json</code>, and in "
+        "<code>network.bif</code> for other Bayesian-network tools. Asking it, or drawing rows from it, costs no more "
+        f"privacy, however often.</p><pre>{escape(commands)}</pre><p>Cite as: {escape(cite)}</p>"
+    )
+
+
+def _write_foot(release: Release) -> str:
+    software = ", ".join(f"{escape(name)} {escape(found)}" for name, found in release.software.items())
+    return f"<footer>Made with {software}. This page fetches nothing and runs nothing.</footer>"

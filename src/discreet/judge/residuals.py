@@ -1,0 +1,191 @@
+"""Whether the noise in a release is what it says, for somebody who holds the rows: noisy counts minus true ones.
+
+They must look like independent draws of the stated law. All p-values are exact or bounds on the safe side
+(Chernoff's), except that of the histogram, whose χ² has at least 20 draws in every cell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.judge.attacks.cells import Codes, flatten_codes
+from discreet.judge.empirical_epsilon import fit_law
+from discreet.values.errors import MechanismError
+from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
+from discreet.values.measurement import Measurement
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Noise = DiscreteLaplace | DiscreteGaussian
+
+HISTOGRAM = 200
+"""From so many draws on, their histogram is tested as well."""
+CONVOLVED = 2**16
+"""The law of a sum is worked out exactly while it has at most so many values."""
+ROUNDING = 1e-10
+"""Exact chances are known to about this; below it, Chernoff's bound speaks alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One test: what was tested, and the p-value of the release being as it says."""
+
+    what: str
+    doubt: float
+
+
+def check_noise(measurements: Sequence[Measurement], rows: Codes) -> tuple[Finding, ...]:
+    """Tests of all noise in a release against the rows it was made of; every p-value stands for itself.
+
+    For each law: the noise in all cells, in empty cells, in others, in tables of one cell, and the sums of
+    tables; and for pairs of tables of one size, whether one has the other's noise again.
+    """
+    findings: list[Finding] = []
+    # Which rows a sample holds is secret, so its true counts are not known to anybody.
+    known = [found for found in measurements if found.rate == 1]
+    laws = dict.fromkeys(found.law for found in known)
+    for law in laws:
+        if isinstance(law, Exact):
+            continue
+        mine = [_subtract(found, rows) for found in known if found.law == law]
+        groups = {
+            "in all cells": [noise for noise, _ in mine],
+            "in empty cells": [noise[true == 0] for noise, true in mine],
+            "in cells with rows": [noise[true > 0] for noise, true in mine],
+            "in the number of rows": [noise for noise, _ in mine if noise.size == 1],
+        }
+        for where, parts in groups.items():
+            drawn = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+            if drawn.size:
+                findings += [Finding(f"{where}, as {law}", doubt) for doubt in fit_draws(drawn, law)]
+        wide = [noise for noise, _ in mine if noise.size > 1]
+        sums = [fit_sum(noise, law) for noise in wide]
+        for place, side in enumerate(("too far from", "too near to")):
+            doubts = [found[place] for found in sums]
+            if doubts:
+                findings.append(Finding(f"in the sums of tables, {side} 0, as {law}", pool(doubts)))
+        findings += compare_tables(wide, law)
+    return tuple(findings)
+
+
+def combine(findings: Sequence[Finding]) -> Finding | None:
+    """The finding that is hardest to believe, its p-value multiplied by the number of tests."""
+    if not findings:
+        return None
+    worst = min(findings, key=lambda found: found.doubt)
+    return Finding(worst.what, min(1.0, worst.doubt * len(findings)))
+
+
+def fit_draws(drawn: Integers, law: Noise) -> list[float]:
+    """p-values of integer draws against their law: of Σ|k|, and of their histogram if there are enough."""
+    found = [_fit_size(drawn, law)]
+    if drawn.size >= HISTOGRAM:
+        with contextlib.suppress(
+            MechanismError
+        ):  # so narrow a law that nearly all draws are 0: Σ|k| says it all
+            found.append(fit_law(drawn, law))
+    return found
+
+
+def fit_sum(drawn: Integers, law: Noise) -> tuple[float, float]:
+    """Two p-values of Σk: for too far from 0, as if noise were shared, and too near, as if totals were mended."""
+    total = abs(int(drawn.sum()))
+    far = 2.0 * _bound_tail(total, drawn.size, lambda t: _log_moment(law, t))
+    near = (2 * total + 1) * _peak(drawn.size, law)  # a sum of symmetric unimodal laws is likeliest 0
+    return min(1.0, far), min(1.0, near)
+
+
+def pool(doubts: Sequence[float]) -> float:
+    """One p-value from independent ones (Fisher): −2Σ log p against χ² with two degrees of freedom for each."""
+    half = -math.fsum(math.log(max(doubt, 1e-300)) for doubt in doubts)
+    if half <= 0.0:
+        return 1.0
+    logs = [i * math.log(half) - math.lgamma(i + 1) for i in range(len(doubts))]
+    peak = max(logs)
+    return min(1.0, math.exp(-half + peak + math.log(math.fsum(math.exp(found - peak) for found in logs))))
+
+
+def compare_tables(noises: Sequence[Integers], law: Noise) -> list[Finding]:
+    """Equal noise in two tables of one size happens by chance with probability (Σ_k f(k)²)^cells."""
+    pairs = [(a, b) for a, b in itertools.combinations(noises, 2) if a.size == b.size]
+    if not pairs:
+        return []
+    reach = min(law.bound(1.0 - 1e-9), 2**20)
+    same = float((law.pmf(np.arange(-reach, reach + 1)) ** 2).sum())
+    equal = [a.size for a, b in pairs if np.array_equal(a, b) or np.array_equal(a, -b)]
+    doubt = min(1.0, 2.0 * len(pairs) * same ** max(equal)) if equal else 1.0
+    return [Finding(f"shared by two tables, as {law}", doubt)]
+
+
+def _subtract(measurement: Measurement, rows: Codes) -> tuple[Integers, Integers]:
+    shape = measurement.noisy.values.shape
+    true = np.bincount(flatten_codes(rows, measurement.axes, shape), minlength=measurement.cells)
+    return measurement.noisy.values.ravel() - true, true
+
+
+def _fit_size(drawn: Integers, law: Noise) -> float:
+    total = int(np.abs(drawn).sum())
+    low = _bound_tail(-total, drawn.size, lambda t: _log_moment_size(law, -t))
+    high = _bound_tail(total, drawn.size, lambda t: _log_moment_size(law, t))
+    reach = law.bound(1.0 - 1e-13)
+    if drawn.size * reach < CONVOLVED and max(low, high) > ROUNDING:
+        k = np.arange(reach + 1)
+        one = np.fft.rfft(law.pmf(k) * np.where(k > 0, 2.0, 1.0), drawn.size * reach + 1)
+        chances = np.fft.irfft(one**drawn.size, drawn.size * reach + 1)
+        low = min(low, max(float(chances[: total + 1].sum()), ROUNDING))
+        high = min(high, max(float(chances[total:].sum()), ROUNDING))
+    return float(min(1.0, 2.0 * min(low, high)))
+
+
+def _bound_tail(total: int, draws: int, log_moment: Callable[[Floats], Floats]) -> float:
+    """P(Σ ≥ total) ≤ min over t > 0 of exp(n·log E e^{tX} − t·total)."""
+    t = np.geomspace(1e-9, 20.0, 600)
+    with np.errstate(invalid="ignore", over="ignore"):
+        exponents = draws * log_moment(t) - t * total
+    return math.exp(min(0.0, float(np.nanmin(exponents))))
+
+
+def _log_moment(law: Noise, t: Floats) -> Floats:
+    """log E e^{tX}; a discrete Gaussian's is at most that of the normal with its σ² [CKS20, Lemma 9]."""
+    if isinstance(law, DiscreteGaussian):
+        return float(law.sigma2) * t * t / 2.0
+    q = math.exp(-float(1 / law.scale))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = 2.0 * math.log1p(-q) - np.log(1.0 - q * np.exp(t)) - np.log1p(-q * np.exp(-t))
+    return np.where(q * np.exp(t) < 1.0, found, np.inf)
+
+
+def _log_moment_size(law: Noise, t: Floats) -> Floats:
+    """log E e^{t|X|}."""
+    if isinstance(law, DiscreteLaplace):
+        q = math.exp(-float(1 / law.scale))
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            grown = q * np.exp(t)
+            found = math.log1p(-q) - math.log1p(q) + np.log1p(grown) - np.log(1.0 - grown)
+        return np.where(grown < 1.0, found, np.inf)
+    # E e^{t|X|} ≤ 2·E e^{tX}; for small t or below 0 the sum itself, on a grid of at most 2^14 values.
+    sigma = math.sqrt(float(law.sigma2))
+    k = np.unique(np.rint(np.linspace(0.0, 12.0 * sigma + 12.0, 2**14))).astype(np.float64)
+    weights = np.exp(-k * k / (2.0 * float(law.sigma2)))
+    weights = weights * np.gradient(k) * np.where(k > 0, 2.0, 1.0)
+    scaled = np.outer(t, k) + np.log(weights / weights.sum())
+    peak = scaled.max(axis=1)
+    return np.asarray(peak + np.log(np.exp(scaled - peak[:, None]).sum(axis=1)))
+
+
+def _peak(draws: int, law: Noise) -> float:
+    """P(Σ of so many draws = 0), by the inversion integral for Laplace; a sum of Gaussians is nearly one itself."""
+    if isinstance(law, DiscreteGaussian):
+        return float(DiscreteGaussian(law.sigma2 * draws).pmf(0))
+    q = math.exp(-float(1 / law.scale))
+    points = min(2**22, 256 + int(64 * float(law.scale) * math.sqrt(draws)))
+    angles = 2.0 * math.pi * np.arange(points) / points
+    log_values = draws * (2.0 * math.log1p(-q) - np.log(1.0 - 2.0 * q * np.cos(angles) + q * q))
+    return float(np.exp(log_values).mean())

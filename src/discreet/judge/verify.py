@@ -1,0 +1,309 @@
+"""Does a release add up? Everything that can be derived again is, without rows, and what differs is said in words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.core.mechanism import is_covered
+from discreet.judge.claims import find_loss
+from discreet.judge.replay import find_obstacle, read_finite, replay
+from discreet.judge.verification import Check, Verification
+from discreet.networks.formats.network_json import MAX_BYTES, load_strictly
+from discreet.networks.formats.release import FORMAT, VERSION, Release, parse_release, state_promise
+from discreet.papers.subsample import Subsampling
+from discreet.values.budget import ZCDP, Budget, Finite, Infinite, PureDP, Unit, budget_from_json
+from discreet.values.errors import DiscreetError, FormatError
+from discreet.values.files import read_text
+from discreet.values.law import Exact
+from discreet.values.measurement import Measurement
+from discreet.values.wording import show
+
+if TYPE_CHECKING:
+    from discreet.core.ledger import Ledger
+
+TOLERANCE = 1e-9
+"""How far a probability that is derived again may be off: other machines add in another order."""
+
+
+class _Problem(DiscreetError):
+    """Something that does not add up."""
+
+
+class _Unchecked(DiscreetError):
+    """Something that could not be looked at, and why."""
+
+
+def verify_file(path: str | os.PathLike[str], ledger: Ledger | None = None) -> Verification:
+    """Check the release in a file; something that is not a release at all is refused."""
+    text, name = read_text(path, MAX_BYTES), os.fspath(path)
+    try:
+        release = parse_release(text, name)
+    except FormatError as error:
+        try:
+            document = load_strictly(text)
+        except DiscreetError:
+            raise error from None
+        if (
+            not isinstance(document, dict)
+            or document.get("format") != FORMAT
+            or document.get("version") != VERSION
+        ):
+            raise
+        return Verification((Check("form", False, str(error)),))
+    return verify(release, ledger)
+
+
+def verify(release: Release, ledger: Ledger | None = None) -> Verification:
+    """Check a release against itself, and against the ledger that paid for it if that is given."""
+    steps: list[tuple[str, Callable[[], str]]] = [
+        ("noise", lambda: _check_noise(release)),
+        ("costs", lambda: _check_costs(release)),
+        ("answers", lambda: _check_answers(release)),
+        ("account", lambda: _check_account(release)),
+        ("schema", lambda: _check_schema(release)),
+        ("numbers", lambda: _check_numbers(release)),
+        ("promise", lambda: _check_promise(release)),
+        ("ledger", lambda: _check_ledger(release, ledger)),
+    ]
+    form = (
+        f"a release of version {VERSION}: {len(release.network.nodes)} attributes, {_count_tables(release)}"
+    )
+    return Verification((Check("form", True, form), *(_run(name, step) for name, step in steps)))
+
+
+def _run(name: str, step: Callable[[], str]) -> Check:
+    try:
+        return Check(name, True, step())
+    except _Unchecked as reason:
+        return Check(name, None, str(reason))
+    except (DiscreetError, ArithmeticError) as problem:
+        return Check(name, False, str(problem))
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError, AssertionError) as problem:
+        return Check(name, False, f"malformed: {type(problem).__name__} {show(str(problem))}")
+
+
+def _count_tables(release: Release) -> str:
+    count = len(release.provenance.measurements)
+    return f"{count} measured table{'s' * (count != 1)}"
+
+
+def _check_noise(release: Release) -> str:
+    """Each table's noise is wide enough for what it cost: ε ≥ Δ/scale, ρ ≥ Δ²/2σ²."""
+    known = release.provenance
+    plain = [found for found in known.measurements if found.rate == 1]
+    for found in known.measurements:
+        if found.unit != known.unit:
+            raise _Problem(f"{_name(found)} protects {found.unit}, the release {known.unit}")
+    for found in plain:
+        cost = budget_from_json(json.loads(found.cost))
+        if isinstance(found.law, Exact):
+            if not isinstance(cost, Infinite):
+                raise _Problem(f"{_name(found)} has no noise, which costs ε = ∞, not {cost}")
+        elif isinstance(cost, Infinite) or not is_covered(_measure_loss(found), cost):
+            raise _Problem(
+                f"{_name(found)} breaks its promise: its {found.law} gives away {_measure_loss(found)}, paid was {cost}"
+            )
+    for group in _group_samples(known.measurements):
+        _check_sample(group, Unit(known.unit))
+    return f"every table has at least the noise that it paid for ({known.unit})"
+
+
+def _check_sample(group: Sequence[Measurement], unit: Unit) -> None:
+    """Tables of one secret sample: ln(1 + β(e^ε − 1)) of what their noise gives away is at most what they cost."""
+    loss = sum((_measure_loss(found) for found in group), PureDP.zero())
+    paid = sum((read_finite(json.loads(found.cost)) for found in group), PureDP.zero())
+    if not isinstance(loss, PureDP) or not isinstance(paid, PureDP):
+        raise _Problem(f"{_name(group[0])} counts a sample, which is paid for in pure ε only")
+    spent = Subsampling(group[0].rate, unit).amplify(loss)
+    if not spent <= paid:
+        raise _Problem(f"the tables of a sample at rate {group[0].rate} give away {spent}, paid was {paid}")
+
+
+def _group_samples(measured: Sequence[Measurement]) -> Iterator[list[Measurement]]:
+    rates = sorted({found.rate for found in measured if found.rate < 1})
+    return ([found for found in measured if found.rate == rate] for rate in rates)
+
+
+def _measure_loss(found: Measurement) -> PureDP | ZCDP:
+    loss = find_loss(found.law, found.unit)
+    if isinstance(loss, Infinite):
+        raise _Problem(f"{_name(found)} has no noise")
+    return loss
+
+
+def _check_costs(release: Release) -> str:
+    """The tables of a spend cost what the spend says, and the spends what the release says."""
+    known = release.provenance
+    whole = read_finite(json.loads(known.cost))
+    costs = [read_finite(json.loads(found.cost)) for found in known.measurements]
+    spends = known.statement.get("spends") or []
+    at = 0
+    for spend in spends:
+        if spend["tables"]:
+            part = _add(costs[at : at + spend["tables"]], whole)
+            at += spend["tables"]
+            if part != read_finite(spend["cost"]):
+                raise _Problem(
+                    f"the tables of {show(spend['request'])} cost {part}, not {read_finite(spend['cost'])}"
+                )
+    total = _add([read_finite(spend["cost"]) for spend in spends] if spends else costs, whole)
+    if total != whole:
+        raise _Problem(f"the parts cost {total} together, the release says {whole}")
+    if spends and at != len(costs):
+        raise _Problem(f"the spends list {at} tables, the release has {len(costs)}")
+    return f"the costs add up to exactly {whole}"
+
+
+def _add(amounts: Sequence[Finite], like: Finite) -> Budget:
+    total: Budget = type(like).zero()
+    for amount in amounts:
+        total = total + amount
+    return total
+
+
+def _check_answers(release: Release) -> str:
+    """The digest of each spend is that of the published tables, byte for byte as the ledger keeps them.
+
+    Choices are held against their digests when the learner is run again, for a table does not say which it was.
+    """
+    known = release.provenance
+    spends = known.statement.get("spends")
+    if not spends:
+        raise _Unchecked("the release does not list its spends")
+    at = 0
+    for spend in spends:
+        tables = known.measurements[at : at + spend["tables"]]
+        at += spend["tables"]
+        stored = json.dumps([found.to_json() for found in tables]).encode()
+        if spend["tables"] and hashlib.sha256(stored).hexdigest() != spend["digest"]:
+            raise _Problem(f"the tables of {show(spend['request'])} are not those that were drawn and stored")
+    strange = [spend for spend in spends if spend["verb"] not in ("measure", "select")]
+    if strange:
+        what = f"{show(strange[0]['request'])} ({show(strange[0]['verb'])})"
+        raise _Unchecked(f"the answer to {what} is no table that could be held against its digest")
+    count = sum(1 for spend in spends if spend["tables"])
+    return f"the tables are those of {count} stored answer{'s' * (count != 1)}"
+
+
+def _check_account(release: Release) -> str:
+    """cost ≤ spent ≤ budget, all of one kind and for one unit; the loss is what was spent, or infinite."""
+    known = release.provenance
+    said = known.statement
+    if not said:
+        raise _Unchecked("the release says nothing about an account")
+    cost, spent, budget = (
+        read_finite(found) for found in (json.loads(known.cost), said["spent"], said["budget"])
+    )
+    loss = budget_from_json(said["loss"])
+    if said["unit"] != known.unit:
+        raise _Problem(f"the account protects {said['unit']}, the release {known.unit}")
+    if not cost <= spent:
+        raise _Problem(f"the release cost {cost}, but only {spent} was spent from the account")
+    if not spent <= budget:
+        raise _Problem(f"{spent} was spent of a budget of {budget}")
+    if not isinstance(loss, Infinite) and loss != spent:
+        raise _Problem(f"the loss is stated as {loss}, but {spent} was spent")
+    return f"{cost} of this release is part of {spent} spent, of a budget of {budget}"
+
+
+def _check_schema(release: Release) -> str:
+    """The fingerprint that was debited is that of the published schema."""
+    stated = release.provenance.statement.get("schema")
+    if not stated:
+        raise _Unchecked("the release does not say which schema was paid for")
+    text = json.dumps(release.network.declared.to_json(), sort_keys=True)
+    if hashlib.sha256(text.encode()).hexdigest() != stated:
+        raise _Problem("the schema is not the one that the answers were paid for")
+    return "the schema is the one that the answers were paid for"
+
+
+def _check_numbers(release: Release) -> str:
+    """The learner, run again on the published tables, gives the published graph, tables, errors and details."""
+    network, known = release.network, release.provenance
+    obstacle = find_obstacle(known)
+    if obstacle is not None:
+        raise _Unchecked(obstacle)
+    again = replay(network)
+    assert again.provenance is not None
+    if again.dag != network.dag:
+        raise _Problem("the learner finds another graph from these answers")
+    for mine, published in zip(again.cpts, network.cpts, strict=True):
+        off = float(np.abs(mine.values - published.values).max())
+        if not off <= TOLERANCE:
+            raise _Problem(
+                f"the table of {show(mine.axes[-1])} does not follow from the measurements: it is off by {off:.3g}"
+            )
+    for what, mine_, published_ in (
+        ("the predicted errors", dict(again.provenance.predicted_error), dict(known.predicted_error)),
+        ("the details of the learner", dict(again.provenance.details), dict(known.details)),
+    ):
+        different = next(_compare(mine_, published_), None)
+        if different is not None:
+            raise _Problem(f"{what} do not follow from the measurements: {different}")
+    return f"{known.learner}, run again on the published tables, gives the same network within {TOLERANCE:g}"
+
+
+def _compare(mine: object, published: object, where: str = "") -> Iterator[str]:
+    """Where two values of JSON differ by more than the tolerance."""
+    if isinstance(mine, Mapping) and isinstance(published, Mapping):
+        if set(mine) != set(published):
+            yield f"{where or 'the whole'} has other keys"
+            return
+        for key in mine:
+            yield from _compare(mine[key], published[key], f"{where}, {key}" if where else str(key))
+    elif (
+        isinstance(mine, list | tuple) and isinstance(published, list | tuple) and len(mine) == len(published)
+    ):
+        for i, (one, other) in enumerate(zip(mine, published, strict=True)):
+            yield from _compare(one, other, f"{where}, {i + 1}")
+    elif isinstance(mine, float) and isinstance(published, float | int) and not isinstance(published, bool):
+        if not math.isclose(mine, published, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+            yield f"{where} is {published:.12g}, not {mine:.12g}"
+    elif mine != published or isinstance(mine, bool) != isinstance(published, bool):
+        yield f"{where} is {show(published)}, not {show(mine)}"
+
+
+def _check_promise(release: Release) -> str:
+    wanted = state_promise(release.provenance)
+    if release.promise != wanted:
+        raise _Problem(f"the words do not say what the numbers say; they should be: {wanted}")
+    return "the words say what the numbers say"
+
+
+def _check_ledger(release: Release, ledger: Ledger | None) -> str:
+    """The ledger is whole, has the release's head in its chain, and at that point says what the release says."""
+    from discreet.core.ledger import Anchor
+    from discreet.core.statement import make_statement
+
+    if ledger is None:
+        raise _Unchecked("no ledger was given; with --ledger the release is held against it")
+    said = release.provenance.statement
+    if not said:
+        raise _Problem("the release names no ledger")
+    if said["ledger"]["id"] != ledger.id:
+        raise _Problem(
+            f"the release was paid for from ledger {show(said['ledger']['id'])}, not {ledger.id!r}"
+        )
+    verdict = ledger.verify(Anchor(said["ledger"]["events"], said["ledger"]["head"]))
+    if not verdict.sound:
+        raise _Problem(verdict.problems[0])
+    known = {entry.request for entry in ledger.entries(said["account"])}
+    strange = [spend["request"] for spend in said["spends"] if spend["request"] not in known]
+    if strange:
+        raise _Problem(f"the ledger has no spend {show(strange[0])}")
+    kept = make_statement(ledger, said["account"], [spend["request"] for spend in said["spends"]])
+    different = next(_compare(kept, {key: value for key, value in said.items() if key != "rows"}), None)
+    if different is not None:
+        raise _Problem(f"the ledger says otherwise: {different}")
+    return f"the ledger is sound and holds all of the release's spends ({len(said['spends'])})"
+
+
+def _name(found: Measurement) -> str:
+    return f"the table over ({', '.join(found.axes)})"

@@ -1,0 +1,1 @@
+"""What users run: the planned learner, the adaptive search, PrivBayes."""

@@ -1,0 +1,332 @@
+"""Adaptive search: measure next what the model so far gets most wrong, as long as that is more than the noise.
+
+The idea is that of AIM and MST (McKenna et al.): small tables, chosen one after the other by their error under the
+model of all that was measured before. Here the model is a junction tree of bounded size, fitted anew after each batch
+of choices, and what is released is the Bayesian network that it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.compute.clique_model import CliqueModel, Layout
+from discreet.compute.consistency import settle, weigh_by_precision
+from discreet.compute.entropy import fit_margins
+from discreet.learn.attribute_sets import Set, join_groups, list_candidates, list_pairs, prune
+from discreet.learn.greedy import Progress, count_rows, noise_for, predict_noise
+from discreet.learn.learner import stated
+from discreet.learn.privbayes import privbayes
+from discreet.learn.search_prices import Prices, Rates, price_choice, price_singles, price_unit, read_part
+from discreet.networks.network import Network
+from discreet.networks.provenance import Provenance
+from discreet.values.errors import GraphError, MechanismError, TooLarge
+from discreet.values.measurement import Measurement
+from discreet.values.table import Array, Table, count_cells
+
+if TYPE_CHECKING:
+    from discreet.core.airlock import Airlock, Spend
+    from discreet.values.budget import Finite
+
+MODEL_CELLS = 2**17
+"""The cells of all cliques together: such a model fits in a fraction of a second and answers queries at once."""
+WIDE = 16
+"""A set of three and more attributes has at most so many times the cells of a typical pair."""
+ROUNDS = 5
+"""How often tables are made to agree and kept from going negative, in turn."""
+COUNT_PART = Fraction(1, 50)
+"""What a private number of rows costs; prices only need it within a few percent."""
+MEAN_NOISE = 0.75
+"""The mean absolute noise for each standard deviation: 0.71 for Laplace noise, 0.8 for Gaussian."""
+LAST_PART = Fraction(1, 20)
+"""A rest below this is not worth spreading over all sets."""
+
+
+@dataclass(slots=True, eq=False)
+class _Search:
+    """What the search has found so far; all of it is public."""
+
+    airlock: Airlock
+    whole: Finite
+    request: str | None
+    rates: Rates
+    prices: Prices
+    rows: float = 1.0
+    left: Fraction = Fraction(1)
+    measured: list[Measurement] = field(default_factory=list)
+    chosen: list[Set] = field(default_factory=list)
+    choices: list[int] = field(default_factory=list)
+    batches: list[list[Set]] = field(default_factory=list)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The number of levels of each attribute."""
+        return self.airlock.schema.sizes
+
+    def count_cells(self, members: Iterable[str]) -> int:
+        """The cells of a set."""
+        return count_cells(self.sizes[name] for name in members)
+
+    def measure(self, sets: Sequence[Set], part: Fraction) -> None:
+        """Measure these sets together for a part of the budget."""
+        shares = [
+            Fraction(max(1, round(1000 * self.prices.weigh(self.count_cells(found)))), 1000) for found in sets
+        ]
+        self.measured += self.airlock.measure(
+            sets,
+            spend=self.whole * part,
+            noise=noise_for(self.whole),
+            shares=shares,
+            request=self.request and f"{self.request}/tables-{len(self.measured)}",
+        )
+        self.left -= part
+
+    def choose(self, candidates: dict[Set, Array], part: Fraction) -> Set | None:
+        """The set that is most wrong under the model beyond its handicap; None if nothing is.
+
+        Nothing is one of the candidates: the empty set, whose table is the number of rows and never wrong by much.
+        """
+        from discreet.core.scores import ModelError
+
+        singles = expect_noise(self.measured, self.sizes)
+        handicaps = [
+            self.rates.handicap * self.prices.noise(values.size, self.prices.table(values.size))
+            + self.rates.known * sum(singles[name] for name in found)
+            for found, values in candidates.items()
+        ]
+        score = ModelError(
+            (np.array(self.rows), *(values * self.rows for values in candidates.values())),
+            handicaps=(0.0, *handicaps),
+        )
+        index = self.airlock.select(
+            [(), *candidates],
+            score,
+            spend=self.whole * part,
+            selection="exponential" if self.prices.gaussian else "permute-and-flip",
+            request=self.request and f"{self.request}/choice-{len(self.choices)}",
+        )
+        self.choices.append(index)
+        self.left -= part
+        return list(candidates)[index - 1] if index else None
+
+    def fit(self) -> CliqueModel:
+        """The model of everything that was measured so far; takes a better number of rows from it, too."""
+        noisy = [found.noisy for found in self.measured]
+        weights = weigh_by_precision(noisy, [found.law.variance for found in self.measured])
+        public = float(self.airlock.rows) if self.airlock.unit.value == "replace-one" else None
+        tables = settle(noisy, weights, remedy="project", rounds=ROUNDS, total=public)
+        self.rows = max(1.0, tables[0].total())
+        if tables[0].total() <= 0:  # so few rows that noise left nothing of them
+            tables = tuple(Table(table.axes, np.ones(table.values.shape)) for table in tables)
+        kept = prune([table.axes for table in tables])
+        return fit_margins(self.sizes, [table for table in tables if table.axes in kept])
+
+
+@stated
+def adaptive(
+    airlock: Airlock,
+    *,
+    spend: Spend,
+    sets: Iterable[Sequence[str]] = (),
+    width: int = 5,
+    model_cells: int = MODEL_CELLS,
+    rates: Rates | None = None,
+    request: str | None = None,
+    progress: Progress | None = None,
+) -> Network:
+    """Learn a network by measuring, again and again, what the model of all measured so far gets most wrong.
+
+    `sets` are attribute sets that people know to belong together: they are measured without a choice. `width` is the
+    most attributes that a choice puts together. All cliques of the model together have at most `model_cells` cells,
+    which is checked before anything is allocated. Pure ε is spent on Laplace noise and permute-and-flip, ρ on Gaussian
+    noise and the exponential mechanism; together exactly `spend`. Where rows are few for the noise, the search is
+    PrivBayes' greedy one; where they are fewer still, attributes are left independent.
+    """
+    if isinstance(width, bool) or not isinstance(width, int) or width < 2:
+        raise MechanismError(f"the width of a set is a whole number of at least 2, not {width!r}")
+    if rates is not None and not isinstance(rates, Rates):
+        raise MechanismError(f"rates are Rates of discreet.learn.search_prices, not {rates!r}")
+    schema, whole = airlock.schema, airlock.read_spend(spend)
+    moves = 1 if airlock.unit.value == "add-remove" else 2
+    prices = Prices(noise_for(whole) == "gaussian", moves, float(whole.amounts[0]))
+    search = _Search(airlock, whole, request, rates or Rates(), prices)
+    given = _read_sets(search, sets, model_cells)
+    singles = [(name,) for name in schema.names]
+    if len(schema) == 1:
+        search.measure(singles, search.left)
+        model = search.fit()
+    else:
+        search.rows, cost, counted = count_rows(airlock, whole * COUNT_PART, request and f"{request}/rows")
+        search.measured += counted
+        search.left -= Fraction(0) if cost.is_zero else COUNT_PART
+        typical = float(
+            np.median([search.count_cells(pair) for pair in itertools.combinations(schema.names, 2)])
+        )
+        if not given and search.rows < search.rates.signal * prices.noise(1, 1 / len(schema)):
+            hopeless = prices.noise(typical, 1 / len(schema)) > search.rates.hopeless * search.rows
+            return _search_greedily(search, 0 if hopeless else None, progress)
+        search.measure(singles, price_singles(prices, list(search.sizes.values()), search.rows, search.rates))
+        model = search.fit()
+        unit = price_unit(prices, typical, search.rows, float(search.left), len(schema), search.rates)
+        search.prices = replace(prices, unit=unit)
+        if given:
+            part = sum(search.prices.table(search.count_cells(found)) for found in given)
+            model = _add(search, given, read_part(min(part, float(search.left) / 2)))
+        model = _grow(search, model, typical, width, model_cells, progress)
+    dag, cpts = model.network()
+    noise = {
+        name: min(predict_noise(found, search.rows) for found in search.measured if name in found.axes)
+        for name in schema.names
+    }
+    details: dict[str, Any] = {
+        "sets": [list(found) for found in search.chosen],
+        "batches": [[list(found) for found in batch] for batch in search.batches],
+        "choices": search.choices,
+        "model cells": model.layout.cells,
+    }
+    cost_text = json.dumps(whole.to_json())
+    provenance = Provenance("adaptive", airlock.unit.value, cost_text, tuple(search.measured), noise, details)
+    return Network(schema, dag, cpts, provenance=provenance)
+
+
+def _search_greedily(search: _Search, k: int | None, progress: Progress | None) -> Network:
+    """PrivBayes with what is left: where the noise is large, one choice for each attribute is the most that pays."""
+    rest = search.whole * search.left
+    request = search.request and f"{search.request}/greedy"
+    found = privbayes(search.airlock, spend=rest, k=k, rows=search.rows, request=request, progress=progress)
+    known = found.provenance
+    assert known is not None
+    told = replace(
+        known,
+        learner="adaptive",
+        cost=json.dumps(search.whole.to_json()),
+        measurements=(*search.measured, *known.measurements),
+        details={**known.details, "sets": [list(table.axes) for table in known.measurements], "batches": []},
+    )
+    return replace(found, provenance=told)
+
+
+def explain(network: Network) -> str:
+    """The search behind a network, a line for each batch of measured sets."""
+    details = {} if network.provenance is None else network.provenance.details
+    if "structure" in details:
+        why = "rows are few for the noise: a greedy search, at most one choice for each attribute"
+        return "\n".join([why, *(" × ".join(found) for found in details["sets"])])
+    lines = [f"{len(details.get('sets', ()))} sets, a model of {details.get('model cells', 0):,} cells"]
+    lines += [", ".join(" × ".join(found) for found in batch) for batch in details.get("batches", ())]
+    return "\n".join(lines)
+
+
+def _grow(
+    search: _Search,
+    model: CliqueModel,
+    typical: float,
+    width: int,
+    model_cells: int,
+    progress: Progress | None,
+) -> CliqueModel:
+    """Choose and measure batch after batch until nothing is worth its noise; then the rest goes to all sets."""
+    step = max(2, round(search.rates.batch * len(search.sizes)))
+    while True:
+        pairs = list_pairs(search.sizes, min(model_cells, search.prices.reach(float(search.left))))
+        expected = list_candidates(model, search.chosen, width, pairs, WIDE * typical, search.sizes)
+        batch = _choose_batch(
+            search, expected, step if search.chosen else len(search.sizes) - 1, typical, model_cells
+        )
+        if not batch:
+            break
+        cost = sum(search.prices.table(search.count_cells(found)) for found in batch)
+        model = _add(search, batch, min(read_part(cost), search.left))
+        if progress is not None:
+            progress(
+                round(100 * (1 - float(search.left))), 100, ", ".join(" × ".join(found) for found in batch)
+            )
+    if search.left > 0:
+        linked = {name for found in search.chosen for name in found}
+        last = [*search.chosen, *((name,) for name in search.sizes if name not in linked)]
+        if search.left < LAST_PART:
+            last = [max(last, key=search.count_cells)]
+        search.measure(last, search.left)
+        model = search.fit()
+    return model
+
+
+def _choose_batch(
+    search: _Search, expected: dict[Set, Array], most: int, typical: float, model_cells: int
+) -> list[Set]:
+    """Sets to be measured together: none links what the others link, for there the model is about to change."""
+    part = price_choice(search.prices, typical, search.rows, search.rates)
+    batch: list[Set] = []
+    cost = 0.0
+    while len(batch) < most:
+        layout, groups = Layout.plan(search.sizes, [*search.chosen, *batch]), join_groups(batch)
+        expected = _drop_oversized(expected, layout, model_cells)
+        room = float(search.left - part) - cost
+        fitting = {
+            found: values
+            for found, values in expected.items()
+            if search.prices.table(values.size) <= room
+            and not any(len(group.intersection(found)) > 1 for group in groups)
+        }
+        if not fitting:
+            break
+        found = search.choose(fitting, part)
+        if found is None:
+            break
+        batch.append(found)
+        cost += search.prices.table(expected[found].size)
+    return batch
+
+
+def _drop_oversized(expected: dict[Set, Array], layout: Layout, model_cells: int) -> dict[Set, Array]:
+    """The candidates that the model has room for; what is too large for it now stays so, for sets are only added."""
+    enough = layout.bound_pairs()
+    return {
+        found: values
+        for found, values in expected.items()
+        if len(found) > 2 or enough[found] <= model_cells or layout.bound_cells(found) <= model_cells
+    }
+
+
+def expect_noise(measured: Sequence[Measurement], sizes: dict[str, int]) -> dict[str, float]:
+    """The L1 noise that is left in the margin of each attribute, all tables that have it taken together.
+
+    A cell of the margin sums the noise of cells/levels cells of a table, so its precision is levels/(variance·cells).
+    """
+    precision = dict.fromkeys(sizes, 0.0)
+    for found in measured:
+        for name in found.axes:
+            spread = found.law.variance * found.cells
+            precision[name] += sizes[name] / spread if spread > 0 else math.inf
+    return {name: MEAN_NOISE * sizes[name] / math.sqrt(known) for name, known in precision.items()}
+
+
+def _add(search: _Search, batch: Sequence[Set], part: Fraction) -> CliqueModel:
+    """Measure a batch and fit the model again."""
+    search.measure(batch, part)
+    search.batches.append(list(batch))
+    search.chosen = prune([*search.chosen, *batch])
+    return search.fit()
+
+
+def _read_sets(search: _Search, sets: Iterable[Sequence[str]], model_cells: int) -> list[Set]:
+    """The given sets, refused before anything is spent if they are unknown or too large for the model."""
+    given = prune(tuple(members) for members in sets)
+    for members in given:
+        strange = [name for name in members if name not in search.sizes]
+        if strange or len(members) < 2 or len(set(members)) < len(members):
+            raise GraphError(
+                f"a given set has two or more attributes of the schema, each once, not {members}"
+            )
+    cells = Layout.plan(search.sizes, given).cells
+    if cells > model_cells:
+        what = "the given sets" if given else f"{len(search.sizes)} single attributes"
+        raise TooLarge(f"a model of {what} would have {cells:,} cells; allowed are {model_cells:,}")
+    return given

@@ -1,0 +1,341 @@
+"""Learn the graph, too: PrivBayes' greedy search, one private choice for each attribute [004, Alg. 2]."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from discreet.learn.parent_sets import (
+    MOST_CANDIDATES,
+    Bounds,
+    Coarser,
+    Edge,
+    Knowledge,
+    choose_degree,
+    choose_room,
+    limit_degree,
+    list_candidates,
+)
+from discreet.values.errors import BudgetError, MechanismError, TooLarge
+from discreet.values.exact import Number, read_positive
+from discreet.values.graph import DAG
+from discreet.values.law import DiscreteGaussian
+from discreet.values.measurement import Measurement
+from discreet.values.schema.encoding import Encoding, Kind
+
+if TYPE_CHECKING:
+    from discreet.core.airlock import Airlock, Spend
+    from discreet.core.mechanism import Selection
+    from discreet.core.scores import Score
+    from discreet.values.budget import Finite
+
+ScoreName = Literal["R", "I", "F"]
+Progress = Callable[[int, int, str], None]
+"""Called with the steps done, the steps in all, and what was decided last."""
+
+COUNT_SHARE = "1/20"
+"""What a private number of rows costs of a search's budget: it only has to be right within a few percent."""
+MOST_DEGREE = 8
+"""The largest degree that is ever chosen unasked: the number of families grows with its power."""
+FAMILY_CELLS = 2**24
+"""Cells of all families together that are ever chosen unasked: they are measured at once."""
+MOST_VERSIONS = 2**16
+"""Candidates of one choice where parents have coarser versions: those are many, and few are worth a look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """One choice of the search: a family, and among how many it was chosen; 1 where nothing was asked of the rows."""
+
+    child: str
+    parents: tuple[str, ...]
+    candidates: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Structure:
+    """A graph that was found privately, how, and what it cost; all of it is public."""
+
+    dag: DAG
+    """Over the declared attributes, and over what the encoding needs beside them."""
+    order: tuple[str, ...]
+    """The attributes that were searched, as they were placed."""
+    picks: tuple[Pick, ...]
+    bounds: Bounds
+    cost: Finite
+    encoding: Encoding
+    rows: float | None = None
+    """The number of rows that the bounds rest on, public or noisy."""
+    measurements: tuple[Measurement, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def families(self) -> tuple[tuple[str, ...], ...]:
+        """The families that were searched and that follow from no other, parents in order, then the child."""
+        every = [(*pick.parents, pick.child) for pick in self.picks]
+
+        def follows(one: Sequence[str], other: Sequence[str]) -> bool:
+            return all(self.encoding.holds(name, other) is not None for name in one)
+
+        return tuple(
+            family
+            for i, family in enumerate(every)
+            if not any(
+                follows(family, other) and (j < i or not follows(other, family))
+                for j, other in enumerate(every)
+                if j != i
+            )
+        )
+
+    def explain(self) -> str:
+        """The search in words, a line for each choice."""
+        limit = "" if self.bounds.cells is None else f" and {self.bounds.cells:,} cells"
+        lines = [
+            f"{len(self.order)} attributes, at most {self.bounds.degree} parents{limit} each, for {self.cost}"
+        ]
+        for pick in self.picks:
+            why = "without a choice" if pick.candidates == 1 else f"chosen from {pick.candidates:,}"
+            lines.append(f"{', '.join(pick.parents) or '—'} → {pick.child}  ({why})")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """What a release keeps of the search, as plain JSON values."""
+        return {
+            "order": list(self.order),
+            "degree": self.bounds.degree,
+            "cells": self.bounds.cells,
+            "candidates": [pick.candidates for pick in self.picks],
+            "cost": self.cost.to_json(),
+            **({} if self.encoding.kind == "vanilla" else {"encoding": self.encoding.kind}),
+            **self.details,
+        }
+
+
+def greedy(
+    airlock: Airlock,
+    *,
+    spend: Spend,
+    tables: Spend | None = None,
+    score: ScoreName = "R",
+    encoding: Kind = "vanilla",
+    k: int | None = None,
+    theta: Number = 4,
+    selection: Selection | str = "permute-and-flip",
+    required: Iterable[Edge] = (),
+    forbidden: Iterable[Edge] = (),
+    order: Sequence[str] | None = None,
+    start: DAG | None = None,
+    rows: float | None = None,
+    rng: np.random.Generator | int | None = None,
+    request: str | None = None,
+    progress: Progress | None = None,
+) -> Structure:
+    """Add attributes one by one, each with the parents that privately score best [004, Alg. 2].
+
+    `tables` is the budget that the tables will get (by default as much as the search). From it and n, θ-usefulness
+    sets the bounds if `k` is not given: a degree for binary data [004, Lemma 3], else cells ≤ n/(θ·noise) with maximal
+    parent sets. Under add-remove that n is a paid, noisy count, unless `rows` says what is publicly known of it.
+    `order` fixes who comes next, `start` what is placed already. The first attribute is drawn without looking at rows,
+    by `rng`, the request id, or the operating system. An attribute that no parents fit is left without, and what its
+    choice would have cost stays unspent: see `cost`.
+
+    `encoding` says what is searched: the attributes, the bits of their codes, or the attributes with parents that may
+    be groups of a taxonomy; there bounds on cells apply even if `k` is given.
+    """
+    from discreet.core.mechanism import Selection
+
+    usefulness = float(read_positive(theta, "θ", MechanismError))
+    Selection(selection)  # refused before anything is paid
+    if rows is not None and not (isinstance(rows, int | float) and 0 < rows < math.inf):
+        raise MechanismError(f"a known number of rows is a positive number, not {rows!r}")
+    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 0):
+        raise MechanismError(f"the degree k is a whole number of at least 0, not {k!r}")
+    encoded = Encoding.of(encoding, airlock.schema)
+    knowledge = Knowledge.read(encoded, required, forbidden, order, start)
+    whole = airlock.read_spend(spend)
+    names = knowledge.names
+    coarser: Coarser = {name: encoded.parts(name) for name in names} if encoding == "hierarchical" else {}
+    spent = whole - whole
+    counted: tuple[Measurement, ...] = ()
+    with look_through(airlock, encoded) as view:
+        judge = open_score(score, view)
+        placed, picks = _begin(view, knowledge, rng, request)
+        left = len(names) - len(placed)
+        if not left or k == 0 or (k is not None and not coarser):
+            bounds = _fix_degree(k or 0, knowledge)
+            view.check(knowledge.list_largest(view.schema.sizes, bounds.degree if left else 0))
+        else:
+            view.check(knowledge.list_largest(view.schema.sizes, None))
+            if rows is None:
+                rows, spent, counted = count_rows(view, whole * COUNT_SHARE, request and f"{request}/rows")
+            rest = whole if tables is None else airlock.read_spend(tables)
+            bounds = find_bounds(view, names, coarser, rows, rest, usefulness)
+            bounds = bounds if k is None else replace(bounds, degree=min(k, bounds.degree))
+        for step in range(left):
+            share = (whole - spent) / (left - step)
+            choice = request and f"{request}/{len(placed)}"
+            pick, cost = _extend(view, judge, placed, knowledge, bounds, coarser, share, selection, choice)
+            spent = spent + cost
+            picks.append(pick)
+            placed.append(pick.child)
+            if progress is not None:
+                progress(step + 1, left, f"{', '.join(pick.parents) or '—'} → {pick.child}")
+    _, graph = encoded.extend({pick.child: pick.parents for pick in picks})
+    return Structure(
+        DAG.build(graph),
+        tuple(placed),
+        tuple(picks),
+        bounds,
+        spent,
+        encoded,
+        rows,
+        counted,
+        {"search": "greedy", "score": score, "theta": usefulness, "selection": str(selection)},
+    )
+
+
+@contextmanager
+def look_through(airlock: Airlock, encoding: Encoding) -> Iterator[Airlock]:
+    """The airlock behind the attributes of an encoding, for as long as it is needed."""
+    if encoding.kind == "vanilla":
+        yield airlock
+        return
+    view = airlock.encode(encoding)
+    try:
+        yield view
+    finally:
+        view.close()
+
+
+def _fix_degree(k: int, knowledge: Knowledge) -> Bounds:
+    """The bounds of a degree that somebody has set, refused if it gives too many families to choose from."""
+    attributes = len(knowledge.names)
+    degree = min(k, attributes - 1)
+    most = limit_degree(attributes, degree)
+    if most < degree and knowledge.order is None:
+        raise TooLarge(
+            f"k={degree} gives more than {MOST_CANDIDATES:,} families to choose from at once; "
+            f"at most k={most} is possible with {attributes} attributes"
+        )
+    return Bounds(degree, None)
+
+
+def open_score(name: str, airlock: Airlock) -> Score:
+    """The score of this name; refused, before anything is paid, where it has no bounded sensitivity."""
+    from discreet.core.scores import IndependenceDistance, MaximumDistance, MutualInformation
+
+    kinds: dict[str, Callable[[], Score]] = {
+        "R": IndependenceDistance,
+        "I": MutualInformation,
+        "F": MaximumDistance,
+    }
+    if name not in kinds:
+        raise MechanismError(f"a score is R, I or F, not {name!r}")
+    if name == "F" and (wide := [found for found in airlock.schema if found.size != 2]):
+        raise MechanismError(
+            f"F is for attributes of 2 levels; {wide[0].name!r} has {wide[0].size}: use R, or the binary encoding"
+        )
+    if name == "I" and airlock.unit.value == "add-remove":
+        raise MechanismError("I has no bounded sensitivity under add-remove, where n is private; use R or F")
+    return kinds[name]()
+
+
+def count_rows(
+    airlock: Airlock, spend: Finite, request: str | None
+) -> tuple[float, Finite, tuple[Measurement, ...]]:
+    """The number of rows, what it cost, and the measurement: free where it is public, else paid and noisy."""
+    if airlock.unit.value == "replace-one":
+        return float(airlock.rows), spend - spend, ()
+    (found,) = airlock.measure([()], spend=spend, noise=noise_for(spend), request=request)
+    return max(1.0, found.noisy.total()), spend, (found,)
+
+
+def find_bounds(
+    airlock: Airlock, names: Sequence[str], coarser: Coarser, rows: float, tables: Finite, theta: float
+) -> Bounds:
+    """The bounds that keep the tables θ-useful: mean count in a cell ≥ θ·mean absolute noise [004, Sec. 4.6]."""
+    sizes = airlock.schema.sizes
+    attributes = len(names)
+    if {sizes[name] for name in names} == {2}:
+        most = min(attributes - 1, MOST_DEGREE)
+        noise = {k: expect_noise(airlock, tables / (attributes - k)) for k in range(1, most + 1)}
+        return Bounds(limit_degree(attributes, choose_degree(rows, noise, theta)), None)
+    room = choose_room(rows, expect_noise(airlock, tables / attributes), theta)
+    room = min(room, FAMILY_CELLS // attributes)
+    if not coarser:
+        return Bounds(limit_degree(attributes, MOST_DEGREE), room)
+    heights = [1 + len(coarser.get(name, ())) for name in names]
+    return Bounds(limit_degree(attributes, MOST_DEGREE, MOST_VERSIONS, heights), room)
+
+
+def expect_noise(airlock: Airlock, share: Finite) -> float:
+    """The mean absolute noise in a cell of a table that gets this share."""
+    from discreet.core.mechanism import Noise, calibrate_counts
+
+    (mechanism,) = calibrate_counts([()], share, unit=airlock.unit, noise=Noise(noise_for(share)))
+    law = mechanism.law
+    return math.sqrt(law.variance * (2 / math.pi if isinstance(law, DiscreteGaussian) else 0.5))
+
+
+def noise_for(spend: Finite) -> str:
+    """Gaussian where the budget is ρ, else Laplace."""
+    return "gaussian" if "rho" in spend.to_json() else "laplace"
+
+
+def predict_noise(found: Measurement, rows: float) -> float:
+    """The mean L1 error that noise adds to a conditional of the table, rows weighed by how often they occur; at most 2.
+
+    Row π is off by about Σ_x E|noise|/n[π], and it counts n[π]/n: together cells·E|noise|/n.
+    """
+    return min(2.0, found.cells * math.sqrt(found.law.variance / 2.0) / max(rows, 1.0))
+
+
+def _begin(
+    airlock: Airlock, knowledge: Knowledge, rng: np.random.Generator | int | None, request: str | None
+) -> tuple[list[str], list[Pick]]:
+    """What is placed before the first choice: the given graph, or one attribute at random [004, Alg. 2, line 2]."""
+    if knowledge.start is not None and len(knowledge.start):
+        nodes = knowledge.start.order
+        if knowledge.order is not None:
+            nodes = knowledge.order[: len(nodes)]
+        return list(nodes), [Pick(name, knowledge.start.parents_of(name), 1) for name in nodes]
+    firsts = knowledge.firsts()
+    if rng is not None:
+        first = firsts[int(np.random.default_rng(rng).integers(len(firsts)))]
+    else:
+        first = airlock.toss(firsts, request=request)
+    return [first], [Pick(first, (), 1)]
+
+
+def _extend(
+    airlock: Airlock,
+    judge: Score,
+    placed: Sequence[str],
+    knowledge: Knowledge,
+    bounds: Bounds,
+    coarser: Coarser,
+    share: Finite,
+    selection: Selection | str,
+    request: str | None,
+) -> tuple[Pick, Finite]:
+    """The next family and what its choice cost, which is nothing where there was no choice."""
+    sizes = airlock.schema.sizes
+    families: list[tuple[str, ...]] = []
+    if bounds.degree:
+        families = list_candidates(placed, knowledge, sizes, bounds, coarser=coarser)
+    choices = [family for family in families if len(family) > 1]
+    free = share - share
+    if not choices:
+        child = knowledge.nexts(placed)[0]
+        return Pick(child, knowledge.needs(child), 1), free
+    if len(choices) == 1:
+        return Pick(choices[0][-1], choices[0][:-1], 1), free
+    if share.is_zero:
+        raise BudgetError("nothing is left to choose with; give the search a larger budget")
+    index = airlock.select(choices, judge, spend=share, selection=selection, request=request)
+    family = choices[index]
+    return Pick(family[-1], family[:-1], len(choices)), share

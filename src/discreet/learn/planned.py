@@ -1,0 +1,142 @@
+"""The planned learner, the default for a public graph: measure by plan, then expect counts and network in turn.
+
+Nothing but `Airlock.measure` touches rows, once; the plan is made before from public numbers, and all of `estimate`
+is post-processing of the noisy tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.compute.backoff import smooth_rows
+from discreet.compute.expectation import ROUNDS, Fit, fit_network
+from discreet.learn.learner import stated
+from discreet.learn.plan import MAX_CELLS, Plan, Workload, choose_noise, plan
+from discreet.networks.network import Network
+from discreet.networks.provenance import Provenance
+from discreet.papers.independent import Prior, arrange_graph, read_prior
+from discreet.values.errors import TableError
+from discreet.values.graph import DAG
+from discreet.values.measurement import Measurement
+from discreet.values.table import Array, Table
+
+if TYPE_CHECKING:
+    from discreet.core.airlock import Airlock, Spend
+
+STRENGTH = 0.5
+"""Rows of data that the coarser conditionals are worth in each row of a table."""
+
+
+@stated
+def planned(
+    airlock: Airlock,
+    dag: DAG,
+    *,
+    spend: Spend,
+    workload: Workload = "cpds",
+    noise: str | None = None,
+    rows: int | None = None,
+    prior: Prior | None = None,
+    max_cells: int = MAX_CELLS,
+    rounds: int = ROUNDS,
+    request: str | None = None,
+) -> Network:
+    """Learn the tables of a public graph with the least error for the budget; see `plan` and `estimate`.
+
+    `workload` says what the error is counted over, `rows` is a public guess of how many there are (10 000 if nobody
+    says; it only steers the plan), `noise` is Laplace or, for a ρ, Gaussian; `prior` holds the public α of Dirichlet
+    priors, in place of the coarser conditionals that rows without data follow; no table of more than `max_cells` cells
+    is merged from smaller ones. `plan(…).explain()` tells all of it beforehand, and spends nothing.
+    """
+    graph, cost = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
+    sizes = airlock.schema.sizes
+    read_prior(prior, graph, sizes)  # refused before anything is spent
+    if rounds < 1:
+        raise TableError(f"an estimate takes at least 1 round, not {rounds}")
+    unit = airlock.unit.value
+    public = airlock.rows if unit == "replace-one" else None
+    chosen = plan(
+        graph,
+        airlock.schema,
+        spend=cost,
+        unit=unit,
+        noise=choose_noise(cost, noise),
+        workload=workload,
+        rows=public if rows is None and public else rows,
+        max_cells=max_cells,
+    )
+    measured = tuple(
+        airlock.measure(
+            chosen.sets, spend=cost, noise=chosen.noise, shares=list(chosen.shares), request=request
+        )
+    )
+    fit = _fit(graph, measured, prior, public, rounds)
+    return Network(
+        airlock.schema,
+        graph,
+        _name_tables(graph, fit),
+        provenance=Provenance(
+            "planned",
+            unit,
+            json.dumps(cost.to_json()),
+            measured,
+            dict(zip(graph.nodes, fit.errors, strict=True)),
+            _describe(chosen, fit),
+        ),
+    )
+
+
+def estimate(
+    dag: DAG,
+    measurements: Sequence[Measurement],
+    *,
+    prior: Prior | None = None,
+    rows: int | None = None,
+    rounds: int = ROUNDS,
+) -> tuple[Table, ...]:
+    """The conditionals that noisy tables speak for, each family within one of them; it looks at nothing else.
+
+    See `algorithms.expectation`; `rows` is their number where that is public.
+    """
+    return _name_tables(dag, _fit(dag, measurements, prior, rows, rounds))
+
+
+def _fit(
+    dag: DAG, measurements: Sequence[Measurement], prior: Prior | None, rows: int | None, rounds: int
+) -> Fit:
+    sizes = {name: size for found in measurements for name, size in found.noisy.sizes.items()}
+    pseudo = dict(zip(dag.nodes, read_prior(prior, dag, sizes), strict=True)) if prior is not None else {}
+
+    def smooth(name: str, counts: Array) -> Array:
+        alpha = pseudo.get(name)
+        if alpha is None:
+            return smooth_rows(counts, STRENGTH)
+        raised = counts + alpha
+        return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
+
+    return fit_network(dag, measurements, smooth, rows=rows, rounds=rounds)
+
+
+def _name_tables(dag: DAG, fit: Fit) -> tuple[Table, ...]:
+    return tuple(
+        Table(family, np.ascontiguousarray(values))
+        for family, values in zip(dag.families(), fit.cpts, strict=True)
+    )
+
+
+def _describe(chosen: Plan, fit: Fit) -> dict[str, object]:
+    return {
+        "workload": chosen.workload,
+        "noise": chosen.noise,
+        "planned for rows": chosen.rows,
+        "tables": [
+            {"axes": list(axes), "share": str(share), "answers": list(nodes)}
+            for axes, share, nodes in zip(chosen.sets, chosen.shares, chosen.answers, strict=True)
+        ],
+        "predicted by the plan": chosen.predict_error(),
+        "steps": fit.steps,
+    }

@@ -1,0 +1,226 @@
+"""PrivBayes: a graph by private choices, noisy tables of its families, and the network they make [004]."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from discreet.compute.backoff import smooth_rows
+from discreet.compute.consistency import clamp, condition, settle, weigh_by_precision
+from discreet.learn.greedy import (
+    Progress,
+    ScoreName,
+    Structure,
+    greedy,
+    look_through,
+    noise_for,
+    predict_noise,
+)
+from discreet.learn.learner import stated
+from discreet.learn.parent_sets import Edge
+from discreet.networks.network import Network
+from discreet.networks.provenance import Provenance
+from discreet.papers.independent import estimate_rows
+from discreet.values.errors import BudgetError, MechanismError
+from discreet.values.exact import Number, read_fraction, show_fraction
+from discreet.values.graph import DAG
+from discreet.values.measurement import Measurement
+from discreet.values.schema.encoding import Encoding, Kind
+from discreet.values.table import Table, count_cells
+
+if TYPE_CHECKING:
+    from discreet.core.airlock import Airlock, Spend
+    from discreet.core.mechanism import Selection
+    from discreet.values.budget import Finite
+
+Estimation = Literal["consistent", "printed"]
+Reader = Callable[[Table, Sequence[str], Measurement], Table]
+"""Makes a conditional of a settled table, a family, and the measurement behind it."""
+
+ROUNDS = 5
+"""How often tables are made to agree and kept from going negative, in turn."""
+STRENGTH = 0.5
+"""Rows of data that the coarser conditionals are worth in each row, and for each standard deviation of its noise."""
+THETA = 4
+"""The mean count of a cell in units of noise, as the paper chose it."""
+THETA_OF_TWO = 3
+"""The same where all attributes have two levels and tables are made to agree, which makes them less noisy."""
+
+
+@stated
+def privbayes(
+    airlock: Airlock,
+    *,
+    spend: Spend,
+    beta: Number = "3/10",
+    score: ScoreName = "R",
+    encoding: Kind = "vanilla",
+    k: int | None = None,
+    theta: Number | None = None,
+    selection: Selection | str = "permute-and-flip",
+    estimation: Estimation = "consistent",
+    required: Iterable[Edge] = (),
+    forbidden: Iterable[Edge] = (),
+    order: Sequence[str] | None = None,
+    start: DAG | None = None,
+    rows: float | None = None,
+    rng: np.random.Generator | int | None = None,
+    request: str | None = None,
+    progress: Progress | None = None,
+) -> Network:
+    """Learn a graph with the share β of the budget and its tables with the rest, exactly `spend` in all [004, Sec. 3].
+
+    Only families that no other contains are measured: for a fixed k these are the d − k of Algorithm 1, whose first
+    gives the tables of the first k + 1 attributes. `estimation="printed"` gives each table the same budget, cuts
+    negative counts off and normalises; the default gives a table a share by its cells, makes all tables agree where
+    they overlap, by inverse variance, goes to the nearest tables without negative cells, and lets rows of a
+    conditional that are seldom seen follow coarser ones.
+    `theta` is 4, or 3 where all attributes have two levels and tables are made to agree. `rows` is what is publicly
+    known of their number; never the true number where that is private, for nothing pays for what follows from it.
+    As printed: unit replace-one, β = 1/2, score I or F, `selection="exponential"`, `estimation="printed"`, and for
+    attributes of more than two levels `encoding="binary"`.
+
+    With an `encoding`, the network has nodes beside the declared attributes: the bits of their codes, or the groups of
+    their taxonomies that some attribute depends on. `network.declared` is the schema without them, and synthetic rows
+    do not show them. A synthetic row whose bits spell no level is drawn again, a bounded number of times; after that,
+    and in every query, such bits count as one of the levels that share the most leading bits.
+    """
+    whole = airlock.read_spend(spend)
+    share = read_fraction(beta, "β", BudgetError)
+    if not 0 < share < 1:
+        raise BudgetError(f"β lies strictly between 0 and 1, not {show_fraction(share)}")
+    if estimation not in ("consistent", "printed"):
+        raise MechanismError(f"the estimation is 'consistent' or 'printed', not {estimation!r}")
+    if theta is None:
+        halved = set(airlock.schema.sizes.values()) == {2} and estimation == "consistent"
+        theta = THETA_OF_TWO if halved else THETA
+    structure = greedy(
+        airlock,
+        spend=whole * share,
+        tables=whole * (1 - share),
+        score=score,
+        encoding=encoding,
+        k=k,
+        theta=theta,
+        selection=selection,
+        required=required,
+        forbidden=forbidden,
+        order=order,
+        start=start,
+        rows=rows,
+        rng=rng,
+        request=request and f"{request}/structure",
+        progress=progress,
+    )
+    rest = whole - structure.cost
+    families = structure.families()
+    with look_through(airlock, structure.encoding) as view:
+        measured = view.measure(
+            families,
+            spend=rest,
+            noise=noise_for(rest),
+            shares=None if estimation == "printed" else share_by_cells(families, view.schema.sizes, rest),
+            request=request and f"{request}/tables",
+        )
+    read: Reader = lambda table, family, _: condition(table, family)  # noqa: E731
+    if estimation == "printed":
+        tables = clamp_tables(measured)
+    else:
+        public = float(airlock.rows) if airlock.unit.value == "replace-one" else None
+        tables, read = agree(measured, public, structure.encoding), shrink
+    details = {"estimation": estimation, "beta": str(share)}
+    return make_network(airlock, structure, measured, tables, read, whole, details)
+
+
+def make_network(
+    airlock: Airlock,
+    structure: Structure,
+    measured: Sequence[Measurement],
+    tables: Sequence[Table],
+    read: Reader,
+    cost: Finite,
+    details: dict[str, Any],
+) -> Network:
+    """The network of a graph each of whose searched families follows from one of the tables, with its provenance."""
+    dag, encoding = structure.dag, structure.encoding
+    schema, _ = encoding.extend({pick.child: pick.parents for pick in structure.picks})
+    rows = structure.rows or estimate_rows(measured)
+    cpts: dict[str, Table] = {}
+    errors = dict.fromkeys(dag.nodes, 0.0)
+    for name in structure.order:
+        family = dag.family(name)
+        home = find_home(family, tables, encoding)
+        cpts[name] = read(encoding.coarsen(tables[home], family), family, measured[home])
+        errors[name] = predict_noise(measured[home], rows)
+    for name in dag.nodes:
+        if name not in cpts:  # tied to other nodes without any noise
+            cpts[name] = encoding.link(name, dag.family(name))
+            errors[name] = min(2.0, sum(errors[bit] for bit in encoding.spell(name) if bit != name))
+    if encoding.kind != "vanilla":
+        details = {**details, "auxiliary": list(schema.names[len(encoding.schema) :])}
+    if encoding.kind == "binary":
+        cut = [name for name in encoding.schema.names if encoding.parts(name)]
+        details["bits"] = {name: list(encoding.parts(name)) for name in cut}
+    return Network(
+        schema,
+        dag,
+        tuple(cpts[name] for name in dag.nodes),
+        provenance=Provenance(
+            "privbayes",
+            airlock.unit.value,
+            json.dumps(cost.to_json()),
+            (*structure.measurements, *measured),
+            errors,
+            {"structure": structure.to_json(), **details},
+        ),
+    )
+
+
+def clamp_tables(measured: Sequence[Measurement]) -> tuple[Table, ...]:
+    """Each table by itself: negative counts set to 0, then normalised [004, Alg. 1, line 5]."""
+    return tuple(Table(found.axes, clamp(found.noisy.values, 1.0)) for found in measured)
+
+
+def agree(measured: Sequence[Measurement], rows: float | None, encoding: Encoding) -> tuple[Table, ...]:
+    """The tables made to agree by inverse variance and kept from going negative, with the public total if any.
+
+    Cells that no row can fall in, because their bits spell no level, are 0.
+    """
+    masks = [encoding.possible(found.axes) for found in measured]
+    noisy = [
+        Table(found.axes, found.noisy.values * mask) for found, mask in zip(measured, masks, strict=True)
+    ]
+    weights = weigh_by_precision(noisy, [found.law.variance for found in measured])
+    settled = settle(noisy, weights, remedy="project", rounds=ROUNDS, total=rows)
+    return tuple(Table(table.axes, table.values * mask) for table, mask in zip(settled, masks, strict=True))
+
+
+def shrink(table: Table, family: Sequence[str], measured: Measurement) -> Table:
+    """P(child | parents) from a table over the family, rows with little but noise drawn towards coarser ones."""
+    counts = np.maximum(np.asarray(table.project(family).values, dtype=np.float64), 0.0)
+    strength = STRENGTH * (1.0 + math.sqrt(measured.law.variance))
+    return Table(tuple(family), np.ascontiguousarray(smooth_rows(counts, strength)))
+
+
+def share_by_cells(sets: Sequence[Sequence[str]], sizes: dict[str, int], spend: Finite) -> list[Fraction]:
+    """Shares that minimise the summed L1 noise: ∝ cells^½ for Laplace noise, ∝ cells^⅔ for Gaussian."""
+    power = 2 / 3 if noise_for(spend) == "gaussian" else 1 / 2
+    return [
+        Fraction(max(1, round(1000 * count_cells(sizes[name] for name in members) ** power)), 1000)
+        for members in sets
+    ]
+
+
+def find_home(family: Sequence[str], tables: Sequence[Table], encoding: Encoding) -> int:
+    """The table that a conditional is read from: the smallest from which the whole family follows."""
+    holders = [
+        i
+        for i, table in enumerate(tables)
+        if all(encoding.holds(name, table.axes) is not None for name in family)
+    ]
+    return min(holders, key=lambda i: tables[i].cells)

@@ -1,1 +1,0 @@
-"""Plans: what to measure through the airlock and how to estimate from the answers."""

@@ -1,1 +1,0 @@
-"""Bayesian networks and the file formats that carry them."""

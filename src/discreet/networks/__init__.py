@@ -1,0 +1,1 @@
+"""Networks as validated values, their answers, and the files that carry them."""

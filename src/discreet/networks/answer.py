@@ -1,0 +1,147 @@
+"""The answer to a query: a distribution over the levels of one or several attributes, with their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from discreet.values.errors import QueryError
+from discreet.values.table import Array, Table
+from discreet.values.wording import list_some, show
+
+SHOWN = 12
+"""How many levels a printed answer shows; the most probable ones if there are more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer(Mapping[Any, float]):
+    """P(targets | given), read like a dictionary: from a level, or a tuple of levels, to its probability."""
+
+    table: Table
+    levels: tuple[tuple[str, ...], ...]
+    given: str
+    lower: Array | None = None
+    """Where the answer has intervals: their lower ends, shaped like the table."""
+    upper: Array | None = None
+    meaning: str = ""
+    """What the intervals promise, in a sentence."""
+
+    def __getitem__(self, level: Any) -> float:
+        return float(self.table.values[self._encode(level)])
+
+    def _encode(self, level: Any) -> tuple[int, ...]:
+        asked = level if isinstance(level, tuple) else (level,)
+        if len(asked) != len(self.levels):
+            raise QueryError(
+                f"{show(level)} names {len(asked)} of {len(self.levels)} levels; "
+                f"the answer is over {list_some(self.table.axes)}"
+            )
+        codes = []
+        for name, wanted, allowed in zip(self.table.axes, asked, self.levels, strict=True):
+            if wanted not in allowed:
+                raise QueryError(
+                    f"{show(wanted)} is not a level of {show(name)}; allowed are {list_some(allowed)}"
+                )
+            codes.append(allowed.index(wanted))
+        return tuple(codes)
+
+    def __contains__(self, level: object) -> bool:
+        try:
+            self[level]
+        except QueryError:
+            return False
+        return True
+
+    def get(self, level: Any, default: Any = None) -> Any:
+        """The probability of a level, or `default` if there is no such level."""
+        try:
+            return self[level]
+        except QueryError:
+            return default
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.levels[0]) if len(self.levels) == 1 else product(*self.levels)
+
+    def __len__(self) -> int:
+        return self.table.cells
+
+    def interval(self, level: Any) -> tuple[float, float]:
+        """The lower and the upper end at a level, or a tuple of levels; both are the probability if there are none."""
+        codes = self._encode(level)
+        if self.lower is None or self.upper is None:
+            return (float(self.table.values[codes]),) * 2
+        return float(self.lower[codes]), float(self.upper[codes])
+
+    @property
+    def probabilities(self) -> np.typing.NDArray[np.float64]:
+        """The probabilities as an array with one axis for each target."""
+        return np.asarray(self.table.values)
+
+    @property
+    def best(self) -> Any:
+        """The most probable level, or tuple of levels."""
+        codes = np.unravel_index(int(self.table.values.argmax()), self.table.values.shape)
+        found = tuple(allowed[code] for allowed, code in zip(self.levels, codes, strict=True))
+        return found[0] if len(found) == 1 else found
+
+    @property
+    def title(self) -> str:
+        """The question, as one writes it on paper."""
+        targets = ", ".join(self.table.axes)
+        return f"P({targets} | {self.given})" if self.given else f"P({targets})"
+
+    def __repr__(self) -> str:
+        shown = self._shown()
+        width = max(len(label) for label, *_ in shown)
+        lines = [f"  {label:<{width}}  {probability:.4f}{ends}" for label, probability, ends in shown]
+        hidden = len(self) - len(shown)
+        return "\n".join(
+            [self.title, *lines]
+            + ([f"  … and {hidden} less probable"] if hidden else [])
+            + ([f"  {self.meaning}"] if self.meaning else [])
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td style='text-align:left'>{escape(label)}</td><td>{probability:.4f}{ends}</td><td>"
+            f"<div style='background:#4878a8;height:.7em;width:{100 * probability:.1f}px'></div></td></tr>"
+            for label, probability, ends in self._shown()
+        )
+        foot = f"<tr><td colspan='3' style='text-align:left'>{escape(self.meaning)}</td></tr>"
+        return f"<table><caption>{escape(self.title)}</caption>{rows}{foot if self.meaning else ''}</table>"
+
+    def _shown(self) -> list[tuple[str, float, str]]:
+        """The label, the probability and, if there is one, the interval of each level that is printed."""
+        levels = list(self)
+        if len(levels) > SHOWN:
+            levels = sorted(levels, key=lambda level: -self[level])[:SHOWN]
+        return [
+            (level if isinstance(level, str) else ", ".join(level), self[level], self._show_interval(level))
+            for level in levels
+        ]
+
+    def _show_interval(self, level: Any) -> str:
+        if self.lower is None:
+            return ""
+        low, high = self.interval(level)
+        return f"  [{low:.4f}, {high:.4f}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The most probable levels of some attributes, and how probable they are given the evidence."""
+
+    levels: dict[str, str]
+    probability: float
+    log_joint: float
+    """log P(levels, evidence), which stays finite where the probabilities underflow."""
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self.levels:
+            raise QueryError(f"{show(name)} is not explained; explained are {list_some(self.levels)}")
+        return self.levels[name]

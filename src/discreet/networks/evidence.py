@@ -1,0 +1,123 @@
+"""What a caller says was observed, in labels or numbers, turned into codes; every refusal names what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.values.errors import DiscreetError, QueryError
+from discreet.values.schema import Attribute, Schema
+from discreet.values.schema.intake import open_table
+from discreet.values.wording import list_some, show
+
+Given = Mapping[str, Any]
+Likelihood = Mapping[str, Mapping[str, float] | npt.ArrayLike]
+
+
+def require_attribute(schema: Schema, name: str) -> Attribute:
+    """The attribute of this name, or a refusal that lists those there are."""
+    if not isinstance(name, str) or name not in schema:
+        raise QueryError(f"unknown attribute {show(name)}; the network has {list_some(schema.names)}")
+    return schema[name]
+
+
+def require_targets(schema: Schema, target: object) -> tuple[str, ...]:
+    """The attributes that are asked for, one or several, each once."""
+    if not isinstance(target, Iterable):
+        raise QueryError(
+            f"target {show(target)} is a {type(target).__name__}; name an attribute or a list of them"
+        )
+    targets = (target,) if isinstance(target, str) else tuple(target)
+    for name in targets:
+        require_attribute(schema, name)
+    if not targets or len(set(targets)) != len(targets):
+        raise QueryError(f"targets are {list(targets)}; name at least one attribute, each once")
+    return targets
+
+
+def encode_evidence(schema: Schema, given: Given | None) -> dict[str, int]:
+    """The code of each observed level; a number is put in its bin."""
+    codes: dict[str, int] = {}
+    for name, level in _require_mapping("evidence", given, "their levels").items():
+        attribute = require_attribute(schema, name)
+        if isinstance(level, str) and level in attribute:
+            codes[name] = attribute.code(level)
+            continue
+        try:
+            codes[name] = int(attribute.encode([level])[0])
+        except DiscreetError:
+            raise QueryError(
+                f"evidence {show(name)} = {show(level)}: no such level; allowed are {list_some(attribute.levels)}"
+            ) from None
+    return codes
+
+
+def encode_likelihood(schema: Schema, likelihood: Likelihood | None) -> dict[str, npt.NDArray[np.float64]]:
+    """Soft evidence as one non-negative weight for each level; levels that a mapping leaves out weigh 0."""
+    weights: dict[str, npt.NDArray[np.float64]] = {}
+    for name, values in _require_mapping("likelihood", likelihood, "weights of their levels").items():
+        attribute = require_attribute(schema, name)
+        if isinstance(values, Mapping):
+            unknown = [level for level in values if level not in attribute]
+            if unknown:
+                raise QueryError(
+                    f"likelihood of {show(name)}: {show(unknown[0])} is not a level; "
+                    f"allowed are {list_some(attribute.levels)}"
+                )
+            values = [values.get(level, 0.0) for level in attribute.levels]
+        try:
+            vector = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise QueryError(
+                f"likelihood of {show(name)} is {show(values)}; it needs {attribute.size} numbers"
+            ) from None
+        if vector.shape != (attribute.size,):
+            raise QueryError(
+                f"likelihood of {show(name)} has shape {vector.shape}; it needs {attribute.size} weights"
+            )
+        if not np.isfinite(vector).all() or (vector < 0).any() or not vector.any():
+            raise QueryError(
+                f"likelihood of {show(name)} is {vector.tolist()}; weights are finite, not negative, not all 0"
+            )
+        weights[name] = vector
+    return weights
+
+
+def encode_evidence_rows(schema: Schema, rows: Any) -> npt.NDArray[np.int64]:
+    """The codes of a table of evidence, in schema order; -1 where a column is absent or a value is missing.
+
+    A missing value of an attribute that declares a missing level is that level, observed.
+    """
+    names, _ = open_table(rows)
+    for name in names:
+        require_attribute(schema, str(name))
+    known = [attribute for attribute in schema if attribute.name in names]
+    if not known:
+        raise QueryError(f"the table of evidence has no columns; name some of {list_some(schema.names)}")
+    codes = Schema(tuple(_allow_missing(attribute) for attribute in known)).encode(rows)
+    found = np.full((len(codes[known[0].name]), len(schema)), -1, dtype=np.int64)
+    for attribute in known:
+        column = codes[attribute.name].astype(np.int64)
+        found[:, schema.names.index(attribute.name)] = np.where(column < attribute.size, column, -1)
+    return found
+
+
+def _require_mapping(what: str, given: Mapping[str, Any] | None, to: str) -> Mapping[str, Any]:
+    if given is not None and not isinstance(given, Mapping):
+        raise QueryError(f"{what} is {show(given)}, a {type(given).__name__}; map attributes to {to}")
+    return given or {}
+
+
+def _allow_missing(attribute: Attribute) -> Attribute:
+    """The attribute with one more level, for what was not observed."""
+    if attribute.missing is not None:
+        return attribute
+    label = "(not observed)"
+    while label in attribute:
+        label = f"({label})"
+    return Attribute(
+        attribute.name, (*attribute.levels, label), attribute.bins, attribute.ordered, None, label
+    )

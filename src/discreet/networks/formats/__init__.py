@@ -1,0 +1,1 @@
+"""Networks, releases and synthetic rows as files."""

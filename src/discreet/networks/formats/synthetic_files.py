@@ -1,0 +1,188 @@
+"""Files of rows, written from Arrow batches one after the other: Parquet, Arrow, and CSV without formulas."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.values.errors import FormatError
+from discreet.values.files import replace_file
+from discreet.values.schema.columns import read_number
+
+PHRASES = 4096
+"""How many combinations of neighbouring CSV cells are spelt out once, at most."""
+
+PHRASE_BYTES = 2**22
+"""How long those may be together; long labels are spelt out one by one."""
+
+LINES_BYTES = 2**26
+"""How long the lines made at one time may be."""
+
+NUMBER_BYTES = 26
+"""How long a number and its separator may be in CSV."""
+
+NULL_CELL = '""'
+"""A missing number in CSV; in quotes, because a blank line in a file of one column would be skipped."""
+
+_FORMULA_STARTS = frozenset("=+-@\N{MINUS SIGN}")
+_MUST_QUOTE = re.compile(r'[",;\s]')
+
+Append = Callable[[Any], None]
+
+
+def write_rows(
+    path: str | os.PathLike[str], schema: Any, batches: Iterable[Any], progress: Callable[[int], None] | None
+) -> None:
+    """Write record batches of this Arrow schema in the format that the suffix names, all or nothing."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in _WRITERS:
+        raise FormatError(f"{Path(path).name!r} has the suffix {suffix!r}; allowed are {', '.join(_WRITERS)}")
+    with replace_file(path) as draft, _WRITERS[suffix](draft, schema) as append:
+        for batch in batches:
+            append(batch)
+            if progress is not None:
+                progress(batch.num_rows)
+
+
+def neutralise(text: str) -> str:
+    """Put a single quote before a text that a spreadsheet would run as a formula (OWASP, "CSV injection").
+
+    Such a text begins with a tab or line break, or its first visible character is =, +, - or @, also in full
+    width or small form. A plain signed number such as -1.5 runs nothing and stays. A text of that kind behind
+    quotes of its own gets one more, so that different texts stay different and dropping one quote undoes it.
+    """
+    bare = text.lstrip("'")
+    first = next((char for char in bare if not _is_invisible(char)), "")
+    if bare[:1] not in ("\t", "\r", "\n") and unicodedata.normalize("NFKC", first) not in _FORMULA_STARTS:
+        return text
+    number = read_number(text)
+    return text if number is not None and math.isfinite(number) else "'" + text
+
+
+def _is_invisible(char: str) -> bool:
+    return char.isspace() or unicodedata.category(char) in ("Cc", "Cf")
+
+
+def quote(text: str) -> str:
+    """A CSV cell: harmless, and in double quotes if empty or with a separator, a quote or white space."""
+    safe = neutralise(text)
+    if safe and not _MUST_QUOTE.search(safe):
+        return safe
+    return '"' + safe.replace('"', '""') + '"'
+
+
+@contextmanager
+def _append_csv(draft: Path, schema: Any) -> Iterator[Append]:
+    pieces: list[_Piece] = []
+
+    def append(batch: Any) -> None:
+        if not pieces:
+            pieces.extend(_plan_pieces(batch))
+        step = max(1, LINES_BYTES // sum(piece.longest for piece in pieces))
+        for start in range(0, batch.num_rows, step):
+            file.write(_spell_lines(pieces, batch.slice(start, step)))
+
+    with draft.open("wb") as file:
+        file.write((",".join(quote(name) for name in schema.names) + "\n").encode())
+        yield append
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Neighbouring columns of labels, all combinations of their cells spelt out, or a column of numbers."""
+
+    columns: tuple[int, ...]
+    sizes: tuple[int, ...]
+    phrases: Any
+    longest: int
+
+
+def _plan_pieces(batch: Any) -> list[_Piece]:
+    """Group the columns of labels while the combinations stay few; lines are then made of few long pieces."""
+    import pyarrow as pa
+
+    groups: list[tuple[list[int], list[list[bytes]]]] = []
+    pieces: list[_Piece] = []
+
+    def close() -> None:
+        for columns, cells in groups:
+            phrases = [b"".join(combination) for combination in itertools.product(*cells)]
+            sizes = tuple(len(found) for found in cells)
+            pieces.append(
+                _Piece(tuple(columns), sizes, pa.array(phrases, pa.large_binary()), max(map(len, phrases)))
+            )
+        groups.clear()
+
+    for i, column in enumerate(batch.columns):
+        end = b"\n" if i == batch.num_columns - 1 else b","
+        if not pa.types.is_dictionary(column.type):
+            close()
+            pieces.append(_Piece((i,), (), pa.scalar(end, pa.large_binary()), NUMBER_BYTES))
+            continue
+        cells = [quote(level).encode() + end for level in column.dictionary.to_pylist()]
+        together = [*groups[-1][1], cells] if groups else [cells]
+        count = math.prod(len(found) for found in together)
+        if count > PHRASES or count * sum(max(map(len, found)) for found in together) > PHRASE_BYTES:
+            close()
+        if not groups:
+            groups.append(([], []))
+        groups[-1][0].append(i)
+        groups[-1][1].append(cells)
+    close()
+    return pieces
+
+
+def _spell_lines(pieces: list[_Piece], batch: Any) -> Any:
+    """The lines of a batch, as one run of bytes; no cell becomes a Python object."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts: list[Any] = []
+    for piece in pieces:
+        if not piece.sizes:
+            texts = pc.fill_null(batch.column(piece.columns[0]).cast(pa.large_string()), NULL_CELL)
+            parts += [texts.cast(pa.large_binary()), piece.phrases]
+            continue
+        index = np.zeros(batch.num_rows, dtype=np.int32)
+        for i, size in zip(piece.columns, piece.sizes, strict=True):
+            index *= size
+            index += batch.column(i).indices.to_numpy(zero_copy_only=False)
+        parts.append(piece.phrases.take(pa.array(index)))
+    lines = pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary()))
+    _, offsets, data = lines.buffers()
+    return memoryview(data)[: int(np.frombuffer(offsets, dtype=np.int64)[len(lines)])]
+
+
+@contextmanager
+def _append_parquet(draft: Path, schema: Any) -> Iterator[Append]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+        yield writer.write_batch
+
+
+@contextmanager
+def _append_arrow(draft: Path, schema: Any) -> Iterator[Append]:
+    import pyarrow as pa
+
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.OSFile(str(draft), "wb") as file, pa.ipc.new_file(file, schema, options=options) as writer:
+        yield writer.write_batch
+
+
+_WRITERS = {
+    ".csv": _append_csv,
+    ".parquet": _append_parquet,
+    ".arrow": _append_arrow,
+    ".feather": _append_arrow,
+}

@@ -1,0 +1,119 @@
+"""A posterior over the tables of a network: a Dirichlet distribution for every parent row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.networks.answer import Answer
+from discreet.networks.evidence import Given
+from discreet.networks.network import Network
+from discreet.networks.provenance import Provenance
+from discreet.values.errors import MissingExtra, NetworkError, TableError
+from discreet.values.graph import DAG
+from discreet.values.schema import Schema
+from discreet.values.table import Array, Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Posterior:
+    """Independent Dirichlet distributions: `alphas[i]` holds α over the family of node i, the child last."""
+
+    schema: Schema
+    dag: DAG
+    alphas: tuple[Table, ...]
+    updates: tuple[Table, ...] | None = None
+    """The noisy counts behind α before anything was cut off, where a mechanism released them."""
+    provenance: Provenance | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.schema.names != self.dag.nodes or len(self.alphas) != len(self.dag):
+            raise NetworkError("a posterior needs one table for each node, in the order of its schema")
+        sizes = self.schema.sizes
+        for name, alpha in zip(self.dag.nodes, self.alphas, strict=True):
+            family = self.dag.family(name)
+            if alpha.axes != family or alpha.values.shape != tuple(sizes[member] for member in family):
+                raise NetworkError(f"the posterior of {name!r} must have the axes {family} and their levels")
+            if not (np.isfinite(alpha.values).all() and (alpha.values > 0).all()):
+                raise NetworkError(f"the posterior of {name!r} holds an α that is not finite and above 0")
+
+    def alpha(self, name: str) -> Table:
+        """The parameters of a node."""
+        return self.alphas[self.dag.index(name)]
+
+    def mean(self) -> tuple[Table, ...]:
+        """E[θ] = α/Σα for each row, which is also the probability of the next row's level."""
+        return tuple(alpha.normalise(alpha.axes[-1]) for alpha in self.alphas)
+
+    def mode(self) -> tuple[Table, ...]:
+        """The densest θ, (α − 1)/Σ(α − 1), where α < 1 counts as 1 and a row without any excess is uniform."""
+        return tuple(
+            Table(alpha.axes, np.maximum(alpha.values - 1.0, 0.0)).normalise(alpha.axes[-1])
+            for alpha in self.alphas
+        )
+
+    def interval(self, name: str, coverage: float = 0.95) -> tuple[Table, Table]:
+        """Credible bounds of every probability of a node: quantiles of its margin, Beta(α_x, Σα − α_x)."""
+        if not 0 < coverage < 1:
+            raise TableError(f"a coverage lies strictly between 0 and 1, not {coverage}")
+        special = _open_special()
+        alpha = self.alpha(name)
+        rest = alpha.values.sum(axis=-1, keepdims=True) - alpha.values
+        tail = (1.0 - coverage) / 2.0
+        low, high = (special.betaincinv(alpha.values, rest, p) for p in (tail, 1.0 - tail))
+        return Table(alpha.axes, low), Table(alpha.axes, high)
+
+    def predictive(self, target: str, given: Given | None = None) -> Answer:
+        """The distribution of an attribute of the next row, given some of its others."""
+        return self.network().query(target, given)
+
+    def kl(self, other: Posterior) -> float:
+        """KL(self ‖ other) in nats, the sum over all rows of that between two Dirichlet distributions [002, Thm. 1]."""
+        if other.schema != self.schema or other.dag != self.dag:
+            raise NetworkError("two posteriors are compared over the same schema and graph only")
+        special = _open_special()
+        pairs = zip(self.alphas, other.alphas, strict=True)
+        return float(sum(_diverge(special, mine.values, theirs.values).sum() for mine, theirs in pairs))
+
+    def network(self) -> Network:
+        """The network of mean tables: what the posterior predicts for the next row."""
+        return Network(self.schema, self.dag, self.mean(), provenance=self.provenance)
+
+    def maximum(self) -> Network:
+        """The network of modes."""
+        return Network(self.schema, self.dag, self.mode(), provenance=self.provenance)
+
+    def draw(self, rng: np.random.Generator | int) -> Network:
+        """A network from this public posterior; post-processing, so it costs no privacy."""
+        source = np.random.default_rng(rng)
+        cpts = []
+        for alpha in self.alphas:
+            found = source.standard_gamma(alpha.values) + np.finfo(np.float64).tiny
+            cpts.append(Table(alpha.axes, found).normalise(alpha.axes[-1]))
+        return Network(self.schema, self.dag, tuple(cpts), provenance=self.provenance)
+
+    def __repr__(self) -> str:
+        rows = sum(alpha.cells // alpha.values.shape[-1] for alpha in self.alphas)
+        return f"Posterior({len(self.dag)} nodes, {rows} Dirichlet rows)"
+
+
+def _diverge(special: Any, mine: Array, theirs: Array) -> npt.NDArray[np.float64]:
+    """KL between Dirichlet rows: ln B(α')/B(α) + Σ(α − α')(ψ(α) − ψ(Σα))."""
+    total, other = mine.sum(axis=-1), theirs.sum(axis=-1)
+    constant = special.gammaln(total) - special.gammaln(other)
+    constant += (special.gammaln(theirs) - special.gammaln(mine)).sum(axis=-1)
+    slope = special.digamma(mine) - special.digamma(total)[..., None]
+    return np.asarray(constant + ((mine - theirs) * slope).sum(axis=-1))
+
+
+def _open_special() -> Any:
+    try:
+        from scipy import special
+    except ImportError:
+        raise MissingExtra(
+            "credible intervals and divergences need SciPy: pip install 'discreet[sklearn]'"
+        ) from None
+    return special

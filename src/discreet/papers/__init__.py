@@ -1,0 +1,1 @@
+"""What is there to reproduce a paper: its mechanisms, baselines and bounds."""

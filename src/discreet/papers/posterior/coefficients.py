@@ -1,0 +1,79 @@
+"""Noise on the Fourier coefficients of the updates, so that the noisy tables agree with each other [002, Alg. 2]."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from discreet.learn.learner import stated
+from discreet.networks.posterior import Posterior
+from discreet.networks.provenance import Provenance
+from discreet.papers.fourier import (
+    bound_cells,
+    close_downward,
+    count_coefficients,
+    make_basis,
+    reconstruct,
+)
+from discreet.papers.independent import Prior, arrange_graph
+from discreet.papers.linear import ProductStatistics
+from discreet.papers.posterior.updates import make_posterior, require_prior
+from discreet.values.errors import MechanismError
+from discreet.values.graph import DAG
+from discreet.values.table import Table
+
+if TYPE_CHECKING:
+    from discreet.core.airlock import Airlock, Spend
+
+
+@stated
+def fourier(
+    airlock: Airlock,
+    dag: DAG,
+    *,
+    spend: Spend,
+    prior: Prior = 1.0,
+    stealth: float | None = None,
+    sensitivity: Literal["exact", "paper"] = "exact",
+    request: str | None = None,
+) -> Posterior:
+    """The Dirichlet posterior from noisy coefficients of the families' subsets; its `updates` agree on all margins.
+
+    The noise scale is Δ/ε: Δ = 2|N_I| as printed (|N_I| under add-remove), or by default the exact distance that one
+    row makes, which for replaced rows is smaller, since a coefficient that does not change costs nothing; the number
+    of rows is public there and needs no noise. `stealth=t` raises the total by 2t·scale·|N_I| so that no cell is
+    negative with probability 1 − e^{−t} [002, Cor. 3]; that dwarfs small data, so it is off, and cells are cut at 0.
+    """
+    if stealth is not None and not stealth > 0:
+        raise MechanismError(f"stealth is a number t above 0, not {stealth}")
+    if sensitivity not in ("exact", "paper"):
+        raise MechanismError(f"sensitivity is 'exact' or 'paper', not {sensitivity!r}")
+    graph, cost = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
+    sizes = airlock.schema.sizes
+    pseudo = require_prior(prior, graph, sizes)
+    closure = close_downward(graph.families())
+    replaced = airlock.unit.value == "replace-one"
+    skip = replaced and sensitivity == "exact"  # the empty set's coefficient is n, which is public then
+    statistics = ProductStatistics(
+        closure[1:] if skip else closure, {name: make_basis(sizes[name]) for name in graph.nodes}
+    )
+    printed = count_coefficients(closure, sizes) * (2 if replaced else 1)
+    found = airlock.measure_linear(
+        statistics, spend=cost, sensitivity=printed if sensitivity == "paper" else None, request=request
+    )
+    blocks = list(found.blocks)
+    if skip:
+        blocks.insert(0, Table((), np.array(airlock.rows, dtype=np.int64)))
+    if stealth is not None:
+        scale = float(getattr(found.law, "scale", 0.0))
+        raised = float(blocks[0].values) + 2.0 * stealth * scale * bound_cells(closure, sizes)
+        blocks[0] = Table((), np.array(raised))
+    updates = reconstruct(blocks, graph.families(), sizes)
+    most = float(airlock.rows) if replaced and stealth is None else np.inf
+    details = {"coefficients": found.to_json(), "stealth": stealth, "sensitivity": sensitivity}
+    provenance = Provenance(
+        "posterior fourier", airlock.unit.value, json.dumps(cost.to_json()), (), details=details
+    )
+    return make_posterior(airlock, graph, pseudo, updates, most, provenance)

@@ -1,0 +1,82 @@
+"""Samples of a truncated posterior, whose own spread is the noise [002, Thm. 4]."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from discreet.learn.learner import stated
+from discreet.networks.network import Network
+from discreet.networks.provenance import Provenance
+from discreet.papers.grid_draws import POINTS, PosteriorDraw, calibrate_sample, place_points
+from discreet.papers.independent import Prior, arrange_graph
+from discreet.papers.posterior.updates import require_prior
+from discreet.values.errors import MechanismError
+from discreet.values.graph import DAG
+from discreet.values.table import Table
+
+if TYPE_CHECKING:
+    from discreet.core.airlock import Airlock, Spend
+    from discreet.values.budget import Finite
+
+
+@stated
+def sample(
+    airlock: Airlock,
+    dag: DAG,
+    *,
+    spend: Spend,
+    samples: int = 1,
+    prior: Prior = 1.0,
+    points: int = POINTS,
+    request: str | None = None,
+) -> tuple[Network, ...]:
+    """Networks drawn from the posterior under a prior that is cut off at ω; together they cost exactly `spend`.
+
+    Each sample costs ε = 2d·log((1−ω)/ω) if rows are replaced, half of that under add-remove, so ω = 1/(1 + e^{ε/2d})
+    for two levels: for a small ε per node all probabilities are near ½. The prior is cut off before sampling, never the
+    sample after it, and it lives on a public grid of at most `points` points per row, on which the draw is exact.
+    """
+    if samples < 1:
+        raise MechanismError(f"at least 1 sample is drawn, not {samples}")
+    graph, cost = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
+    pseudo = require_prior(prior, graph, airlock.schema.sizes)
+    each = cost / samples
+    specification = calibrate_sample(graph.families(), pseudo, each, unit=airlock.unit, points=points)
+    found = []
+    for i in range(samples):
+        name = None if request is None else f"{request}/sample-{i + 1}"
+        drawn = airlock.draw(specification, request=name)
+        details = {"sample": i + 1, "of": samples}
+        # Each says what all cost: whoever has one may have the others, too.
+        found.append(make_network(airlock, graph, specification, drawn, cost, details))
+    return tuple(found)
+
+
+def make_network(
+    airlock: Airlock,
+    dag: DAG,
+    specification: PosteriorDraw,
+    drawn: Sequence[Any],
+    cost: Finite,
+    details: dict[str, Any],
+) -> Network:
+    """The network whose tables are the drawn points of the grid."""
+    sizes = airlock.schema.sizes
+    cpts = tuple(
+        Table(
+            node.family,
+            place_points(lattice, node.floor).reshape([sizes[name] for name in node.family]),
+        )
+        for node, lattice in zip(specification.nodes, drawn, strict=True)
+    )
+    floors = {node.family[-1]: node.floor for node in specification.nodes}
+    provenance = Provenance(
+        specification.kind,
+        airlock.unit.value,
+        json.dumps(cost.to_json()),
+        (),
+        details={"floors": floors, **details},
+    )
+    return Network(airlock.schema, dag, cpts, provenance=provenance)

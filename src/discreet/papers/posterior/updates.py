@@ -1,0 +1,68 @@
+"""Noise on the posterior's updates themselves [002, Alg. 1]."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.learn.learner import stated
+from discreet.networks.posterior import Posterior
+from discreet.networks.provenance import Provenance
+from discreet.papers.independent import Prior, arrange_graph, read_prior
+from discreet.values.graph import DAG
+from discreet.values.table import Array, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from discreet.core.airlock import Airlock, Spend
+
+
+@stated
+def laplace(
+    airlock: Airlock, dag: DAG, *, spend: Spend, prior: Prior = 1.0, request: str | None = None
+) -> Posterior:
+    """The Dirichlet posterior with noisy counts: α + Z, Z the noisy table of each family cut off at 0 [002, Alg. 1].
+
+    The noise is discrete Laplace of scale 2d/ε for d nodes if rows are replaced, and Z is then cut off at the public n,
+    too; it is d/ε under add-remove, where a bound at n would give n away.
+    """
+    graph, cost = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
+    pseudo = require_prior(prior, graph, airlock.schema.sizes)
+    measured = airlock.measure(graph.families(), spend=cost, request=request)
+    most = float(airlock.rows) if airlock.unit.value == "replace-one" else np.inf
+    return make_posterior(
+        airlock,
+        graph,
+        pseudo,
+        [found.noisy for found in measured],
+        most,
+        Provenance("posterior laplace", airlock.unit.value, json.dumps(cost.to_json()), tuple(measured)),
+    )
+
+
+def make_posterior(
+    airlock: Airlock,
+    dag: DAG,
+    prior: Sequence[Array],
+    updates: Sequence[Table],
+    most: float,
+    provenance: Provenance,
+) -> Posterior:
+    """α plus the updates, each projected on [0, most]: `1_[0,n]` in [002, Alg. 1] is a projection."""
+    alphas = tuple(
+        Table(found.axes, alpha + np.clip(np.asarray(found.values, dtype=np.float64), 0.0, most))
+        for alpha, found in zip(prior, updates, strict=True)
+    )
+    return Posterior(airlock.schema, dag, alphas, tuple(updates), provenance)
+
+
+def require_prior(prior: Prior, dag: DAG, sizes: dict[str, int]) -> tuple[Array, ...]:
+    """The α of every node over its family; nodes that a mapping leaves out get the uniform prior, α = 1."""
+    found = read_prior(prior, dag, sizes)
+    shapes = [tuple(sizes[member] for member in family) for family in dag.families()]
+    return tuple(
+        np.ones(shape) if alpha is None else alpha for alpha, shape in zip(found, shapes, strict=True)
+    )

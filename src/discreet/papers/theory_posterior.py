@@ -1,0 +1,158 @@
+"""The bounds of [002] on what its mechanisms cost in accuracy, as numbers to put beside the measured errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.papers.fourier import bound_cells, close_downward, count_coefficients
+from discreet.values.errors import MechanismError
+from discreet.values.graph import DAG
+from discreet.values.table import count_cells
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class DivergenceBound:
+    """Bounds on KL(posterior ‖ noisy posterior): as printed, and the largest that the cut-off updates allow at all."""
+
+    expected: float
+    """Printed: Σ n·ln((α + Δα)(β + Δβ)). At a uniform prior and an empty row it is 0, where noise is not."""
+    deviation: float
+    """Printed: √(−½·Σc·ln δ), c = (2n + 1)·ln(α + β + 2n + 2); McDiarmid's inequality has c² there."""
+    worst: float
+    """The divergence is convex in the updates, so its largest value on [0, n] is at a corner; this always holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """A line of [002, Table 1]."""
+
+    mechanism: str
+    privacy: str
+    utility: str
+    bound: float
+
+    def __str__(self) -> str:
+        return f"{self.mechanism:<8} {self.privacy:<28} {self.utility:<40} {self.bound:.4g}"
+
+
+def bound_updates(
+    dag: DAG, sizes: Mapping[str, int], epsilon: float, delta: float, *, replaced: bool = True
+) -> float:
+    """‖Δω − Δω'‖∞ ≤ (2|I|/ε)·ln(cells/δ) with probability 1 − δ [002, Prop. 1]; half of it under add-remove.
+
+    Integer noise exceeds the next whole number with no larger a probability.
+    """
+    _require(epsilon, delta)
+    cells = sum(count_cells(sizes[name] for name in family) for family in dag.families())
+    return (2 if replaced else 1) * len(dag) / epsilon * math.log(cells / delta)
+
+
+def bound_divergence(
+    alphas: Sequence[npt.ArrayLike], updates: Sequence[npt.ArrayLike], rows: int, delta: float
+) -> DivergenceBound:
+    """Theorem 1 for Beta posteriors: α and the true updates of each node, with two levels along the last axis."""
+    _require(1.0, delta)
+    expected = spread = worst = 0.0
+    for prior, update in zip(alphas, updates, strict=True):
+        alpha = np.asarray(prior, dtype=np.float64).reshape(-1, 2)
+        counts = np.asarray(update, dtype=np.float64).reshape(-1, 2)
+        expected += float((rows * np.log((alpha + counts).prod(axis=1))).sum())
+        spread += float(((2 * rows + 1) * np.log(alpha.sum(axis=1) + 2 * rows + 2)).sum())
+        corners = [
+            _diverge(alpha + counts, alpha + rows * np.array(corner))
+            for corner in ((0, 0), (0, 1), (1, 0), (1, 1))
+        ]
+        worst += float(np.max(corners, axis=0).sum())
+    return DivergenceBound(expected, math.sqrt(-0.5 * spread * math.log(delta)), worst)
+
+
+def bound_stealth(dag: DAG, sizes: Mapping[str, int], scale: float, t: float) -> tuple[float, float]:
+    """What stealth adds to the total of every table, 2t·scale·|N_I|, and how likely no cell is negative [002, Cor. 3].
+
+    With the printed scale 2|N_I|/ε this is 4t|N_I|²/ε, spread over the cells.
+    """
+    if not t > 0:
+        raise MechanismError(f"stealth is a number t above 0, not {t}")
+    return 2.0 * t * scale * bound_cells(close_downward(dag.families()), sizes), 1.0 - math.exp(-t)
+
+
+def bound_fourier(
+    dag: DAG, sizes: Mapping[str, int], node: str, scale: float, delta: float, t: float = 0.0
+) -> float:
+    """‖C(h) − h‖₁ ≤ scale·(cells·ln(|N_I|/δ) + 2t|N_I|) for the table of a node [002, Thm. 3].
+
+    For bits and the printed scale 2|N_I|/ε it is (4|N_I|/ε)·(2^{|π|}·ln(|N_I|/δ) + t|N_I|).
+    """
+    _require(1.0, delta)
+    closure = close_downward(dag.families())
+    cells = count_cells(sizes[name] for name in dag.family(node))
+    raised = 2.0 * t * bound_cells(closure, sizes) if t else 0.0
+    return scale * (cells * math.log(count_coefficients(closure, sizes) / delta) + raised)
+
+
+def bound_maximum(epsilon: float, t: float, mass: float, sensitivity: float = 0.5) -> float:
+    """P(score below the best by 2t or more) ≤ exp(−εt/(2Δ))/ξ(S_t), with ξ(S_t) the prior mass within t of it.
+
+    The printed exp(−εt) is for Δ = ½ [002, Lemma 4].
+    """
+    if not (epsilon > 0 and t > 0 and 0 < mass <= 1 and sensitivity > 0):
+        raise MechanismError("ε, t and Δ are above 0, and the prior mass above 0 and at most 1")
+    return min(1.0, math.exp(-epsilon * t / (2.0 * sensitivity)) / mass)
+
+
+def tabulate(
+    dag: DAG, sizes: Mapping[str, int], epsilon: float, rows: int, *, delta: float = 0.05, t: float = 1.0
+) -> tuple[Guarantee, ...]:
+    """Table 1 of [002] in numbers for a graph, an ε and a number of rows, as printed and for replaced rows.
+
+    The sampler's privacy is 2Σ_i L_i, at the ω that costs ε; its utility is that of its own posterior, so the bound
+    printed is ω, below which no probability falls. The MAP bound is for t and a prior mass of ½.
+    """
+    _require(epsilon, delta)
+    nodes = len(dag)
+    parameters = sum(count_cells(sizes[name] for name in family[:-1]) for family in dag.families())
+    size = count_coefficients(close_downward(dag.families()), sizes)
+    order = parameters * rows * math.log(max(rows, 2))
+    decay = 1.0 - math.exp(-rows * epsilon / (2 * nodes))
+    widest = max((name for name in dag.nodes), key=lambda name: len(dag.parents_of(name)))
+    omega = 1.0 / (1.0 + math.exp(epsilon / (2 * nodes)))
+    privacy = f"({epsilon:g}, 0)"
+    return (
+        Guarantee(
+            "Laplace",
+            privacy,
+            "closeness of posterior, O(·)",
+            order * decay + math.sqrt(-order * math.log(delta)),
+        ),
+        Guarantee(
+            "Fourier",
+            privacy,
+            "close posterior parameters, L1",
+            bound_fourier(dag, sizes, widest, 2 * size / epsilon, delta, t),
+        ),
+        Guarantee("Sampler", f"{privacy} at ω = {omega:.4g}", "least probability of a level", omega),
+        Guarantee("MAP", privacy, "P(2t below the best)", bound_maximum(epsilon, t, 0.5)),
+    )
+
+
+def _diverge(mine: Floats, theirs: Floats) -> Floats:
+    """KL between Beta distributions, one in each line."""
+    from scipy import special
+
+    def log_beta(found: Floats) -> Floats:
+        return np.asarray(special.gammaln(found).sum(axis=1) - special.gammaln(found.sum(axis=1)))
+
+    slope = special.digamma(mine) - special.digamma(mine.sum(axis=1))[:, None]
+    return np.asarray(log_beta(theirs) - log_beta(mine) + ((mine - theirs) * slope).sum(axis=1))
+
+
+def _require(epsilon: float, delta: float) -> None:
+    if not (epsilon > 0 and math.isfinite(epsilon) and 0 < delta < 1):
+        raise MechanismError(f"ε is above 0 and δ between 0 and 1, not {epsilon} and {delta}")

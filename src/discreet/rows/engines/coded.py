@@ -1,0 +1,218 @@
+"""The default engine: rows become small integers once, and every request is counted from those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.papers.subsample import Subsampling
+from discreet.papers.sums import BoundedColumn
+from discreet.rows.limits import Limits
+from discreet.rows.readers.batches import Batch, Reader
+from discreet.rows.readers.duck import open_reader
+from discreet.rows.readers.recoded import RecodedReader
+from discreet.values.budget import Unit
+from discreet.values.errors import AirlockError, DataError, TooLarge
+from discreet.values.schema import Schema
+from discreet.values.schema.encoding import Encoding
+from discreet.values.table import Table
+from discreet.values.wording import list_some, show
+
+MOST_SAMPLED = 2**27
+"""A sample of fixed size takes a 64-bit key for every row while it is drawn."""
+
+
+class CodedCounter:
+    """Counts from codes: held in memory if they fit the limit, else read again, in batches, for each request."""
+
+    __slots__ = (
+        "_closed",
+        "_held",
+        "_limits",
+        "_numbers",
+        "_packed",
+        "_reader",
+        "_rows",
+        "_schema",
+        "_stamp",
+        "_units",
+        "_weighted",
+    )
+
+    def __init__(
+        self, reader: Reader, schema: Schema, *, weighted: bool, limits: Limits, numbers: Sequence[str] = ()
+    ) -> None:
+        """Read every row once, so that a bad one is refused before anything is asked of the counter."""
+        self._reader, self._schema, self._limits, self._weighted = reader, schema, limits, weighted
+        self._closed = False
+        self._packed: dict[str, npt.NDArray[np.uint64]] = {}
+        self._stamp = reader.stamp()
+        self._rows, self._units, self._held = self._load()
+        self._numbers = tuple(numbers)
+        if numbers:
+            for _ in reader.read_numbers(numbers):
+                pass
+
+    @classmethod
+    def open(
+        cls, data: Any, schema: Schema, *, weight: str | None, limits: Limits, numbers: Sequence[str] = ()
+    ) -> CodedCounter:
+        """A counter over a path, a `(connection, table)` pair, an Arrow table or dataset, or a frame."""
+        reader = open_reader(data, schema, weight, limits, numbers)
+        try:
+            return cls(reader, schema, weighted=weight is not None, limits=limits, numbers=numbers)
+        except BaseException:
+            reader.close()
+            raise
+
+    @property
+    def rows(self) -> int:
+        """The true number of rows, or the sum of the weights."""
+        return self._units
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the codes are held, or read again for each request."""
+        return self._held is not None
+
+    def check(self, sets: Sequence[Sequence[str]], sampling: Subsampling | None = None) -> None:
+        """Refuse what `count` would refuse, without touching a row."""
+        self._limits.require_request(self._schema, sets)
+        if sampling is None:
+            return
+        if self._weighted:
+            raise DataError(f"{self._reader.label}: rows with weights cannot be sampled one by one")
+        if sampling.unit is Unit.REPLACE_ONE and self._rows > MOST_SAMPLED:
+            raise TooLarge(f"a sample of fixed size is drawn from at most {MOST_SAMPLED:,} rows")
+        sampling.require_rows(self._rows)
+
+    def count(self, sets: Sequence[Sequence[str]], sampling: Subsampling | None = None) -> list[Table]:
+        """One exact int64 table for each attribute set, axes in the order asked; one pass for all of them.
+
+        With `sampling`, of a fresh and secret sample of the rows; the same sample for all sets of the request.
+        """
+        from discreet.rows.engines import packed
+        from discreet.rows.engines.kernels import Tally
+
+        if self._closed:
+            raise AirlockError("the counter is closed; open the data again")
+        self.check(sets, sampling)
+        asked = self._limits.require_request(self._schema, sets)
+        names = [name for name in self._schema.names if any(name in members for members in asked)]
+        chosen = None if sampling is None else sampling.draw(self._rows)
+        if not names:  # the table without axes is the number of rows, or of those in the sample
+            total = self._units if chosen is None else np.count_nonzero(chosen)
+            return [Table((), np.array(total, dtype=np.int64)) for _ in asked]
+        place = {name: i for i, name in enumerate(names)}
+        sizes = [self._schema[name].size for name in names]
+        places = [[place[name] for name in members] for members in asked]
+        if chosen is None and self._held is not None and not self._weighted and packed.suits(sizes, places):
+            columns = self._pack(names)
+            counted = packed.count_packed(columns, self._rows, places)
+            return [Table(members, values) for members, values in zip(asked, counted, strict=True)]
+        tally = Tally(sizes, places, weighted=self._weighted, threads=self._limits.threads)
+        rows = 0
+        for batch in self.read(names):
+            if chosen is None:
+                tally.add(batch.codes, batch.weights)
+            else:
+                kept = chosen[rows : rows + batch.rows]
+                tally.add([np.ascontiguousarray(column[kept]) for column in batch.codes], None)
+            rows += batch.rows
+        if rows != self._rows:
+            raise DataError(
+                f"{self._reader.label}: {rows:,} rows now, {self._rows:,} when it was opened; open it again"
+            )
+        return [Table(members, values) for members, values in zip(asked, tally.finish(), strict=True)]
+
+    def check_sums(self, columns: Sequence[BoundedColumn]) -> None:
+        """Refuse a column that was not opened as a number."""
+        for column in columns:
+            if column.name not in self._numbers:
+                opened = list_some(self._numbers) if self._numbers else "none"
+                raise DataError(f"cannot sum {show(column.name)}; opened as numbers: {opened}")
+
+    def sum(self, columns: Sequence[BoundedColumn]) -> list[npt.NDArray[np.int64]]:
+        """The exact sum of each column in steps of its grid, every value clipped to its bounds first."""
+        if self._closed:
+            raise AirlockError("the counter is closed; open the data again")
+        self.check_sums(columns)
+        self._require_unchanged()
+        totals = [0] * len(columns)
+        for numbers, weights in self._reader.read_numbers([column.name for column in columns]):
+            for i, (column, values) in enumerate(zip(columns, numbers, strict=True)):
+                steps = column.count_steps(values)
+                totals[i] += int(steps.sum() if weights is None else (steps * weights).sum())
+        self._require_unchanged()
+        return [np.array(total, dtype=np.int64) for total in totals]
+
+    def encode(self, encoding: Encoding) -> CodedCounter:
+        """The same rows over the attributes of an encoding's view; what it keeps of them comes on top."""
+        if encoding.schema != self._schema:
+            raise DataError(f"{self._reader.label}: the encoding is of another schema than the rows")
+        reader = RecodedReader(self._reader.label, self.read, encoding)
+        return CodedCounter(reader, encoding.view, weighted=self._weighted, limits=self._limits)
+
+    def close(self) -> None:
+        """Forget the codes and let go of the file or connection."""
+        self._held, self._packed, self._closed = None, {}, True
+        self._reader.close()
+
+    def read(self, names: Sequence[str]) -> Iterator[Batch]:
+        """The codes of these attributes of every row, from memory or read again."""
+        if self._closed:
+            raise AirlockError("the counter is closed; open the data again")
+        if self._held is not None:
+            codes, weights = self._held
+            yield Batch(self._rows, [codes[name] for name in names], weights)
+            return
+        self._require_unchanged()
+        yield from self._reader.read(names)
+        self._require_unchanged()
+
+    def _pack(self, names: Sequence[str]) -> list[npt.NDArray[np.uint64]]:
+        """The columns of two-level attributes as bits, an eighth of their codes, kept for the next request."""
+        from discreet.rows.engines.packed import pack
+
+        assert self._held is not None
+        for name in names:
+            if name not in self._packed:
+                self._packed[name] = pack(self._held[0][name])
+        return [self._packed[name] for name in names]
+
+    def _load(
+        self,
+    ) -> tuple[int, int, tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.int64] | None] | None]:
+        names = self._schema.names
+        width = sum(attribute.dtype.itemsize for attribute in self._schema) + 8 * self._weighted
+        kept: list[Batch] | None = []
+        rows = units = 0
+        for batch in self._reader.read(names):
+            rows += batch.rows
+            units += batch.rows if batch.weights is None else int(batch.weights.sum())
+            self._limits.require_rows(self._reader.label, max(rows, units))
+            if kept is not None:
+                kept.append(batch)
+                if rows * width > self._limits.codes:
+                    kept = None
+        if not units:
+            what = "no rows" if not rows else f"no weight in any of its {rows:,} rows"
+            raise DataError(f"{self._reader.label}: {what}; at least 1 is needed")
+        self._require_unchanged()
+        return rows, units, None if kept is None else self._join(kept)
+
+    def _join(self, kept: list[Batch]) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.int64] | None]:
+        codes: dict[str, npt.NDArray[Any]] = {}
+        for name in reversed(
+            self._schema.names
+        ):  # popped from the end, so that nothing is held twice for long
+            codes[name] = np.concatenate([batch.codes.pop() for batch in kept])
+        weights = [batch.weights for batch in kept if batch.weights is not None]
+        return codes, np.concatenate(weights) if weights else None
+
+    def _require_unchanged(self) -> None:
+        if self._reader.stamp() != self._stamp:
+            raise DataError(f"{self._reader.label}: the data changed after it was opened; open it again")

@@ -1,0 +1,241 @@
+"""Counting columns of codes: compiled loops over blocks of rows that stay in cache for all tables.
+
+Import this module inside the function that needs it: it imports numba, and compiles on first use (then the
+machine code is kept on disk).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from discreet.rows.limits import choose_threads
+from discreet.values.errors import DataError, TableError
+from discreet.values.table import count_cells
+
+Codes = npt.NDArray[Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+BLOCK = 1 << 16
+"""Rows per block: ten columns of bytes fit the second-level cache, and calls into compiled code are few."""
+
+WORTH_A_THREAD = 1 << 18
+"""Below this many rows a second thread costs more than it saves."""
+
+PRIVATE_CELLS = 1 << 22
+"""Above this many cells all threads but one would only evict each other's histograms from the cache."""
+
+FLUSH = 2**31 - 1
+"""A 32-bit histogram is emptied into the 64-bit one before any cell can have seen more rows than this."""
+
+
+def count_codes(
+    codes: Sequence[Codes],
+    sizes: Sequence[int],
+    sets: Sequence[Sequence[int]],
+    weights: npt.NDArray[np.int64] | None = None,
+    *,
+    threads: int | None = None,
+) -> list[npt.NDArray[np.int64]]:
+    """One int64 table for each set of columns, axes in that order: T[x] = Σ_rows weight · 1{codes = x}."""
+    tally = Tally(sizes, sets, weighted=weights is not None, threads=threads)
+    tally.add(codes, weights)
+    return tally.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where each requested table lives in one long histogram, and by which stride each column moves in it."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    columns: npt.NDArray[np.int64]
+    strides: npt.NDArray[np.uint32]
+    firsts: npt.NDArray[np.int64]
+    bases: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], sets: Sequence[Sequence[int]]) -> Layout:
+        """The layout of these tables over columns of these sizes, one after the other, last axis fastest."""
+        shapes = tuple(tuple(int(sizes[column]) for column in members) for members in sets)
+        columns = [column for members in sets for column in members]
+        strides = [count_cells(shape[axis + 1 :]) for shape in shapes for axis in range(len(shape))]
+        cells = [count_cells(shape) for shape in shapes]
+        if max(cells, default=0) > FLUSH:
+            raise TableError(f"a table of {max(cells):,} cells; the kernels index at most {FLUSH:,}")
+        return cls(
+            shapes,
+            np.array(columns, dtype=np.int64),
+            np.array(strides, dtype=np.uint32),
+            np.cumsum([0, *map(len, shapes)], dtype=np.int64),
+            np.cumsum([0, *cells], dtype=np.int64),
+        )
+
+    @property
+    def cells(self) -> int:
+        """The length of the histogram."""
+        return int(self.bases[-1])
+
+
+class Tally:
+    """Exact counts that grow batch by batch; each thread fills its own histogram, so nothing is locked."""
+
+    __slots__ = ("_layout", "_private", "_seen", "_sizes", "_threads", "_totals", "_used", "_weighted")
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        sets: Sequence[Sequence[int]],
+        *,
+        weighted: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        used = sorted({column for members in sets for column in members})
+        place = {column: i for i, column in enumerate(used)}
+        self._used = used
+        self._sizes = [int(sizes[column]) for column in used]
+        self._layout = Layout.of(self._sizes, [[place[column] for column in members] for members in sets])
+        self._weighted = weighted
+        self._threads = 1 if self._layout.cells > PRIVATE_CELLS else choose_threads(threads)
+        self._totals = np.zeros(self._layout.cells, dtype=np.int64)
+        self._private: list[npt.NDArray[np.int32]] = []
+        self._seen = 0
+
+    def add(self, codes: Sequence[Codes], weights: npt.NDArray[np.int64] | None = None) -> None:
+        """Count these rows too; a code that is not below its column's size is refused, not counted."""
+        if (weights is not None) != self._weighted:
+            raise TableError("weights must come with every batch of a weighted tally, and with no other")
+        columns = [codes[column] for column in self._used]
+        lengths = {len(column) for column in codes} | ({len(weights)} if weights is not None else set())
+        if len(lengths) != 1:
+            raise TableError(f"columns of different lengths: {', '.join(map(str, sorted(lengths)))}")
+        rows = lengths.pop()
+        for column in columns:
+            if column.dtype not in (np.uint8, np.uint16):
+                raise TableError(f"codes of type {column.dtype}; they must be uint8 or uint16")
+        if weights is not None:
+            self._fill(columns, weights, 0, rows, self._totals)
+            return
+        for start in range(0, rows, FLUSH):
+            self._add_counts(columns, start, min(rows, start + FLUSH))
+
+    def finish(self) -> list[npt.NDArray[np.int64]]:
+        """The tables counted so far."""
+        self._flush()
+        bases = self._layout.bases
+        return [
+            self._totals[bases[i] : bases[i + 1]].reshape(shape).copy()
+            for i, shape in enumerate(self._layout.shapes)
+        ]
+
+    def _add_counts(self, columns: Sequence[Codes], start: int, stop: int) -> None:
+        if self._seen + (stop - start) > FLUSH:
+            self._flush()
+        self._seen += stop - start
+        threads = self._threads if stop - start >= WORTH_A_THREAD else 1
+        while len(self._private) < threads:
+            self._private.append(np.zeros(self._layout.cells, dtype=np.int32))
+        cuts = [start + (stop - start) * i // threads for i in range(threads + 1)]
+        if threads == 1:
+            self._fill(columns, None, start, stop, self._private[0])
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            jobs = [
+                pool.submit(self._fill, columns, None, cuts[i], cuts[i + 1], self._private[i])
+                for i in range(threads)
+            ]
+        for job in jobs:
+            job.result()
+
+    def _fill(
+        self,
+        columns: Sequence[Codes],
+        weights: npt.NDArray[np.int64] | None,
+        start: int,
+        stop: int,
+        histogram: npt.NDArray[Any],
+    ) -> None:
+        layout, room = self._layout, min(BLOCK, max(1, stop - start))
+        wide = any(column.dtype == np.uint16 for column in columns)
+        block = np.empty((len(columns), room), dtype=np.uint16 if wide else np.uint8)
+        index = np.empty(room, dtype=np.uint32)
+        for low in range(start, stop, room):
+            high = min(stop, low + room)
+            for line, (column, size) in enumerate(zip(columns, self._sizes, strict=True)):
+                part = block[line, : high - low]
+                part[:] = column[low:high]
+                if (worst := int(part.max())) >= size:  # a stray code would write outside the histogram
+                    raise DataError(f"code {worst} in a column of {size} levels")
+            if weights is None:
+                _count_block(
+                    block,
+                    high - low,
+                    layout.columns,
+                    layout.strides,
+                    layout.firsts,
+                    layout.bases,
+                    index,
+                    histogram,
+                )
+            else:
+                _weigh_block(
+                    block,
+                    weights[low:high],
+                    layout.columns,
+                    layout.strides,
+                    layout.firsts,
+                    layout.bases,
+                    index,
+                    histogram,
+                )
+
+    def _flush(self) -> None:
+        for histogram in self._private:
+            self._totals += histogram
+            histogram[:] = 0
+        self._seen = 0
+
+
+def _compile(function: Function) -> Function:
+    return njit(nogil=True, cache=True)(function)  # type: ignore[no-any-return]
+
+
+@_compile
+def _index_block(
+    block: Any, rows: int, columns: Any, strides: Any, first: int, last: int, index: Any
+) -> None:
+    for i in range(rows):
+        index[i] = 0
+    for axis in range(first, last):
+        line = block[columns[axis]]
+        stride = strides[axis]
+        for i in range(rows):  # kept apart from the scatter below, so that the compiler vectorises it
+            index[i] += np.uint32(line[i]) * stride
+
+
+@_compile
+def _count_block(
+    block: Any, rows: int, columns: Any, strides: Any, firsts: Any, bases: Any, index: Any, histogram: Any
+) -> None:
+    for table in range(bases.size - 1):
+        _index_block(block, rows, columns, strides, firsts[table], firsts[table + 1], index)
+        cells = histogram[bases[table] : bases[table + 1]]
+        for i in range(rows):
+            cells[index[i]] += 1
+
+
+@_compile
+def _weigh_block(
+    block: Any, weights: Any, columns: Any, strides: Any, firsts: Any, bases: Any, index: Any, histogram: Any
+) -> None:
+    rows = weights.size
+    for table in range(bases.size - 1):
+        _index_block(block, rows, columns, strides, firsts[table], firsts[table + 1], index)
+        cells = histogram[bases[table] : bases[table + 1]]
+        for i in range(rows):
+            cells[index[i]] += weights[i]

@@ -1,0 +1,270 @@
+"""Reading rows as codes: every value is checked on its way in, and named with its row if refused."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.rows.limits import MAX_WEIGHT, Limits
+from discreet.rows.readers import sources
+from discreet.rows.readers.batches import (
+    Batch,
+    Numbers,
+    Reader,
+    check_numbers,
+    list_wanted,
+    refuse_number,
+    refuse_weight,
+)
+from discreet.rows.readers.frames import FrameReader, SQLiteReader
+from discreet.rows.readers.sources import Source
+from discreet.rows.readers.sql_codes import Kind, classify_type, write_code
+from discreet.values.errors import DataError, DiscreetError, TooLarge
+from discreet.values.schema import Schema
+from discreet.values.wording import show
+
+BATCH = 1 << 17
+"""Rows that DuckDB hands over at a time."""
+
+SQLITE_MAGIC = b"SQLite format 3\0"
+DUCKDB_MAGIC = b"DUCK"
+
+
+def open_reader(
+    data: Any, schema: Schema, weight: str | None, limits: Limits, numbers: Sequence[str] = ()
+) -> Reader:
+    """The reader for a path, a `(connection, table)` pair, an Arrow table or dataset, or a frame."""
+    wanted = list_wanted(schema, weight, numbers)
+    if isinstance(data, str | os.PathLike):
+        path, mark, table = os.fspath(data).rpartition("::")
+        if not mark or sources.look_up_path(os.fspath(data)) != "nothing":
+            return DuckReader.open(
+                sources.open_path(os.fspath(data), wanted, limits), schema, weight, numbers
+            )
+        if _sniff_database(path) == "sqlite":
+            return SQLiteReader.open_file(path, table, schema, weight, numbers)
+        return DuckReader.open(sources.open_duckdb_file(path, table, limits), schema, weight, numbers)
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], str):
+        if isinstance(data[0], sqlite3.Connection):
+            return SQLiteReader.open(data[0], data[1], schema, weight, numbers)
+        if type(data[0]).__name__ == "DuckDBPyConnection":
+            return DuckReader.open(sources.open_connection(data[0], data[1]), schema, weight, numbers)
+    home = type(data).__module__.partition(".")[0]
+    if home == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
+        return FrameReader.open(data, schema, weight, numbers)
+    if isinstance(data, Mapping):
+        return FrameReader.open(data, schema, weight, numbers)
+    if home == "polars" and hasattr(data, "to_arrow") and hasattr(data, "columns"):
+        sources.place_columns("the frame", data.columns, wanted)
+        return DuckReader.open(
+            sources.open_arrow("the frame", data.select(wanted).to_arrow(), wanted, limits),
+            schema,
+            weight,
+            numbers,
+        )
+    if (
+        home == "pyarrow"
+        and hasattr(data, "schema")
+        and (hasattr(data, "select") or hasattr(data, "scanner"))
+    ):
+        return DuckReader.open(
+            sources.open_arrow("the Arrow table", data, wanted, limits), schema, weight, numbers
+        )
+    raise DataError(
+        f"cannot read rows from a {type(data).__module__}.{type(data).__qualname__}; allowed are a path, "
+        "a (connection, table) pair of DuckDB or SQLite, an Arrow table or dataset, a pandas or Polars frame, "
+        "a mapping of columns, an Ibis table and a Spark frame"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DuckReader:
+    """A table that DuckDB scans and encodes; Python sees nothing but codes."""
+
+    source: Source
+    schema: Schema
+    weight: str | None
+    columns: dict[str, str]
+    kinds: dict[str, Kind]
+
+    @classmethod
+    def open(
+        cls, source: Source, schema: Schema, weight: str | None, numbers: Sequence[str] = ()
+    ) -> DuckReader:
+        """The reader of a source; the columns and their types are checked here, the rows as they are read."""
+        try:
+            wanted = list_wanted(schema, weight, numbers)
+            places = sources.place_columns(source.label, source.names, wanted)
+            columns = {name: f"c{place}" for name, place in zip(wanted, places, strict=True)}
+            listed = ", ".join(columns.values())
+            described = sources.run(
+                source.connection, source.label, f"DESCRIBE SELECT {listed} FROM {cls._name_scan(source)}"
+            )
+            kinds = {
+                name: classify_type(source.label, name, row[1])
+                for name, row in zip(wanted, described, strict=True)
+            }
+            if weight is not None and kinds[weight] not in ("integer", "text"):
+                raise DataError(
+                    f"{source.label}: weight {show(weight)} has the type {kinds[weight]}; it must be integer"
+                )
+        except DiscreetError:
+            source.close()
+            raise
+        return cls(source, schema, weight, columns, kinds)
+
+    @property
+    def label(self) -> str:
+        """How errors name the table."""
+        return self.source.label
+
+    def stamp(self) -> object:
+        """Sizes and times of modification of the files."""
+        try:
+            return self.source.stamp()
+        except OSError as error:
+            raise DataError(f"{self.label}: {error.strerror}") from None
+
+    def read(self, names: Sequence[str]) -> Iterator[Batch]:
+        """The codes of these attributes, in batches that come in any order."""
+        written = self._write_codes(names)
+        query = f"SELECT {', '.join(written) or '0'} FROM {self._name_scan(self.source)}"
+        with closing(self._fetch(query)) as batches:
+            for batch in batches:
+                columns = batch.columns[: len(written)]
+                if any(column.null_count for column in columns):
+                    break
+                arrays = [column.to_numpy() for column in columns]
+                weights = arrays.pop() if self.weight is not None else None
+                yield Batch(batch.num_rows, arrays, weights)
+            else:
+                return
+        raise self._explain(names)  # only here, because a connection answers one query at a time
+
+    def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
+        """The values of these number columns; DuckDB casts them, so that text from a CSV file is read alike."""
+        written = [f"TRY_CAST({self.columns[name]} AS DOUBLE) AS x{i}" for i, name in enumerate(names)]
+        if self.weight is not None:
+            written.append(f"{_write_weight(self.columns[self.weight], self.kinds[self.weight])} AS w")
+        query = f"SELECT {', '.join(written)} FROM {self._name_scan(self.source)}"
+        with closing(self._fetch(query)) as batches:
+            for batch in batches:
+                bad = [name for name, column in zip(names, batch.columns, strict=False) if column.null_count]
+                if bad:
+                    break
+                arrays = [column.to_numpy() for column in batch.columns]
+                weights = arrays.pop() if self.weight is not None else None
+                yield (
+                    [
+                        check_numbers(self.label, name, values)
+                        for name, values in zip(names, arrays, strict=True)
+                    ],
+                    weights,
+                )
+            else:
+                return
+        raise self._explain_number(bad[0])
+
+    def close(self) -> None:
+        """Close the connection, unless the caller owns it."""
+        self.source.close()
+
+    def _explain_number(self, name: str) -> DataError:
+        column = self.columns[name]
+        bad = f"TRY_CAST({column} AS DOUBLE) IS NULL"
+        query = f"SELECT {column} FROM {self._name_scan(self.source)} WHERE {bad} LIMIT 1"
+        found = sources.run(self.source.connection, self.label, query)
+        return refuse_number(self.label, name, found[0][0] if found else None)
+
+    @staticmethod
+    def _name_scan(source: Source) -> str:
+        # Columns are renamed by position: DuckDB does not tell "A" from "a", and no name can become SQL.
+        return f"{source.scan} AS rows({', '.join(f'c{i}' for i in range(len(source.names)))})"
+
+    def _write_codes(self, names: Sequence[str]) -> list[str]:
+        written = [write_code(self.schema[name], self.columns[name], self.kinds[name]) for name in names]
+        if self.weight is not None:
+            written.append(_write_weight(self.columns[self.weight], self.kinds[self.weight]))
+        return [f"{code} AS k{i}" for i, code in enumerate(written)]
+
+    def _fetch(self, query: str) -> Generator[Any]:
+        import duckdb
+        import pyarrow as pa
+
+        reader = None
+        try:
+            reader = self.source.connection.sql(query).to_arrow_reader(BATCH)
+            rows = 0
+            for batch in reader:
+                rows += batch.num_rows
+                yield batch
+        except duckdb.OutOfMemoryException:
+            raise TooLarge(
+                f"{self.label}: reading it takes more memory than allowed; raise the memory limit"
+            ) from None
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            raise DataError(f"{self.label}: {sources.shorten(error)}") from None
+        finally:
+            if reader is not None:
+                reader.close()
+        if self.source.rows not in (None, rows):
+            raise DataError(
+                f"{self.label}: it has {self.source.rows:,} rows, but DuckDB read {rows:,} of them"
+            )
+
+    def _explain(self, names: Sequence[str]) -> DataError:
+        """The refusal of the first bad row, in the schema's own words."""
+        if self.source.private:  # rows have numbers only while they stay in order
+            for setting in ("preserve_insertion_order = true", "threads = 1"):
+                sources.run(self.source.connection, self.label, f"SET {setting}")
+        given = [*names, *(() if self.weight is None else (self.weight,))]
+        raw = [self.columns[name] for name in given]
+        codes = [f"k{i}" for i in range(len(given))]
+        found = sources.run(
+            self.source.connection,
+            self.label,
+            f"SELECT row, {', '.join(raw + codes)} FROM (SELECT row_number() OVER () AS row, "
+            f"{', '.join(raw + self._write_codes(names))} FROM {self._name_scan(self.source)}) "
+            f"WHERE {' OR '.join(f'{code} IS NULL' for code in codes)} LIMIT 1",
+        )
+        if not found:
+            return DataError(f"{self.label}: the table changed while it was read")
+        row, values, encoded = found[0][0], found[0][1 : 1 + len(raw)], found[0][1 + len(raw) :]
+        i = encoded.index(None)
+        if given[i] == self.weight:
+            return refuse_weight(self.label, given[i], values[i], row)
+        try:
+            self.schema[given[i]].encode([values[i]], first_row=row)
+        except DataError as error:
+            return DataError(f"{self.label}: {error}")
+        return DataError(
+            f"{self.label}: attribute {show(given[i])}, row {row:,}: {show(values[i])} is not allowed"
+        )
+
+
+def _write_weight(column: str, kind: Kind) -> str:
+    number = f"TRY_CAST({column} AS BIGINT)"
+    fine = f"{number} BETWEEN 0 AND {MAX_WEIGHT}"
+    if kind == "text":
+        fine = f"regexp_full_match({column}, '[0-9]+') AND {fine}"
+    return f"CASE WHEN {fine} THEN {number} END"
+
+
+def _sniff_database(path: str) -> str:
+    name = sources.name_path(path)
+    if sources.look_up_path(path) != "file":
+        raise DataError(f"{name}: no such file")
+    try:
+        with open(path, "rb") as file:
+            head = file.read(16)
+    except OSError as error:
+        raise DataError(f"{name}: {error.strerror}") from None
+    if head == SQLITE_MAGIC:
+        return "sqlite"
+    if head[8:12] == DUCKDB_MAGIC:
+        return "duckdb"
+    raise DataError(f"{name}: neither a DuckDB nor an SQLite database; a name after '::' is a table of one")

@@ -1,0 +1,181 @@
+"""Rows that Python already holds, or that SQLite hands over: encoded slice by slice by the schema itself."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet.rows.readers.batches import Batch, Numbers, check_numbers, check_weights, list_wanted
+from discreet.rows.readers.sources import place_columns
+from discreet.rows.readers.sql_codes import quote_name
+from discreet.values.errors import DataError
+from discreet.values.schema import Schema
+from discreet.values.wording import list_some, show
+
+SLICE = 1 << 16
+"""Rows encoded at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameReader:
+    """A pandas frame or a mapping of names to columns, read in slices of rows."""
+
+    label: str
+    schema: Schema
+    weight: str | None
+    columns: Mapping[str, Any]
+    rows: int
+
+    @classmethod
+    def open(cls, data: Any, schema: Schema, weight: str | None, numbers: Sequence[str] = ()) -> FrameReader:
+        """The wanted columns of a frame; all must have the same length."""
+        wanted = list_wanted(schema, weight, numbers)
+        label = "the frame" if hasattr(data, "iloc") else "the table"
+        if hasattr(data, "iloc"):
+            places = place_columns(label, list(data.columns), wanted)
+            columns = {name: data.iloc[:, place] for name, place in zip(wanted, places, strict=True)}
+        else:
+            place_columns(label, list(data), wanted)
+            columns = {name: data[name] for name in wanted}
+        for name, column in columns.items():
+            if isinstance(column, str) or not hasattr(column, "__len__"):
+                raise DataError(
+                    f"{label}: column {show(name)} is a {type(column).__name__}; give a list of values"
+                )
+        lengths = {name: len(column) for name, column in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise DataError(f"{label}: columns of different lengths: {list_some(lengths.items())}")
+        return cls(label, schema, weight, columns, next(iter(lengths.values())))
+
+    def stamp(self) -> object:
+        """A frame has no time of modification."""
+        return self.rows
+
+    def read(self, names: Sequence[str]) -> Iterator[Batch]:
+        """The codes of these attributes, slice by slice."""
+        chosen = self.schema.select(names) if names else None
+        for start in range(0, self.rows, SLICE):
+            stop = min(self.rows, start + SLICE)
+            part = {name: _slice(column, start, stop) for name, column in self.columns.items()}
+            yield _encode_part(self.label, chosen, self.weight, part, start, stop - start)
+
+    def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
+        """The values of these number columns, slice by slice."""
+        for start in range(0, self.rows, SLICE):
+            stop = min(self.rows, start + SLICE)
+            part = {name: _slice(column, start, stop) for name, column in self.columns.items()}
+            yield _take_numbers(self.label, self.weight, part, names, start)
+
+    def close(self) -> None:
+        """Nothing to let go of but the frame itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class SQLiteReader:
+    """A table or view of an SQLite database, fetched in slices of rows."""
+
+    label: str
+    schema: Schema
+    weight: str | None
+    connection: sqlite3.Connection
+    table: str
+    file: Path | None = None
+
+    @classmethod
+    def open_file(
+        cls, path: str, table: str, schema: Schema, weight: str | None, numbers: Sequence[str] = ()
+    ) -> SQLiteReader:
+        """A table of an SQLite file, opened read-only."""
+        connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
+        return cls.open(connection, table, schema, weight, numbers, Path(path))
+
+    @classmethod
+    def open(
+        cls,
+        connection: sqlite3.Connection,
+        table: str,
+        schema: Schema,
+        weight: str | None,
+        numbers: Sequence[str] = (),
+        file: Path | None = None,
+    ) -> SQLiteReader:
+        """A table of a connection; the wanted columns must be there."""
+        label = f"table {show(table)}" if file is None else f"{file.name}::{table}"
+        reader = cls(label, schema, weight, connection, table, file)
+        with reader._fetch(f"SELECT * FROM {quote_name(table)} LIMIT 0") as cursor:
+            names = [column[0] for column in cursor.description]
+        place_columns(label, names, list_wanted(schema, weight, numbers))
+        return reader
+
+    def stamp(self) -> object:
+        """What changes when the database is written to by anyone."""
+        if self.file is not None:
+            status = os.stat(self.file)
+            return status.st_size, status.st_mtime_ns
+        return self.connection.total_changes, self.connection.execute("PRAGMA data_version").fetchone()
+
+    def read(self, names: Sequence[str]) -> Iterator[Batch]:
+        """The codes of these attributes, slice by slice."""
+        chosen = self.schema.select(names) if names else None
+        for start, rows, part in self._slices(names):
+            yield _encode_part(self.label, chosen, self.weight, part, start, rows)
+
+    def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
+        """The values of these number columns, slice by slice."""
+        for start, _, part in self._slices(names):
+            yield _take_numbers(self.label, self.weight, part, names, start)
+
+    def _slices(self, names: Sequence[str]) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        fetched = [*names, *(() if self.weight is None else (self.weight,))]
+        listed = ", ".join(map(quote_name, fetched)) or "1"
+        with self._fetch(f"SELECT {listed} FROM {quote_name(self.table)}") as cursor:
+            start = 0
+            while rows := self._advance(cursor):
+                yield start, len(rows), dict(zip(fetched, zip(*rows, strict=True), strict=False))
+                start += len(rows)
+
+    def close(self) -> None:
+        """Close the connection, unless the caller owns it."""
+        if self.file is not None:
+            self.connection.close()
+
+    def _fetch(self, query: str) -> Any:
+        try:
+            cursor = self.connection.cursor()
+            cursor.row_factory = None
+            return closing(cursor.execute(query))
+        except sqlite3.Error as error:
+            raise DataError(f"{self.label}: {error}") from None
+
+    def _advance(self, cursor: sqlite3.Cursor) -> list[Any]:
+        try:
+            return cursor.fetchmany(SLICE)
+        except sqlite3.Error as error:
+            raise DataError(f"{self.label}: {error}") from None
+
+
+def _encode_part(
+    label: str, schema: Schema | None, weight: str | None, part: Mapping[str, Any], start: int, rows: int
+) -> Batch:
+    try:
+        encoded = {} if schema is None else schema.encode(part, first_row=start + 1)
+    except DataError as error:
+        raise DataError(f"{label}: {error}") from None
+    weights = None if weight is None else check_weights(label, weight, part[weight], start + 1)
+    return Batch(rows, list(encoded.values()), weights)
+
+
+def _take_numbers(
+    label: str, weight: str | None, part: Mapping[str, Any], names: Sequence[str], start: int
+) -> Numbers:
+    weights = None if weight is None else check_weights(label, weight, part[weight], start + 1)
+    return [check_numbers(label, name, part[name]) for name in names], weights
+
+
+def _slice(column: Any, start: int, stop: int) -> Any:
+    return column.iloc[start:stop] if hasattr(column, "iloc") else column[start:stop]

@@ -1,0 +1,320 @@
+"""Where rows are: files, Arrow tables and databases, each as something that DuckDB can scan."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import io
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet.rows.limits import Limits, choose_threads
+from discreet.rows.readers.sql_codes import quote_name, quote_text
+from discreet.values.errors import DataError
+from discreet.values.wording import list_some, show
+
+CSV_ENDINGS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+PARQUET_ENDINGS = (".parquet", ".pq")
+ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
+KINDS = "CSV or TSV (also .gz), Parquet, Arrow, or 'file::table' for DuckDB and SQLite"
+
+LONGEST_HEADER = 2**20
+"""A first line of more bytes than this is not a header."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One table that a DuckDB connection can scan; `names` are the true column names, in scan order.
+
+    `rows` is how many there must be, where that is known without a scan. A connection that is not private is a
+    cursor of the caller's, whose settings are not ours to change; one that is not owned is the caller's own.
+    """
+
+    label: str
+    connection: Any
+    names: tuple[str, ...]
+    scan: str
+    files: tuple[Path, ...] = ()
+    rows: int | None = None
+    owned: bool = True
+    private: bool = True
+
+    def stamp(self) -> tuple[tuple[int, int], ...]:
+        """What changes when a file is written to: sizes and times of modification."""
+        found = [path.stat() for path in self.files]
+        return tuple((status.st_size, status.st_mtime_ns) for status in found)
+
+    def close(self) -> None:
+        """Close the connection, unless the caller owns it."""
+        if self.owned:
+            self.connection.close()
+
+
+def connect(limits: Limits) -> Any:
+    """A private in-memory DuckDB: bounded, never on the network, never spilling rows to disk."""
+    import duckdb
+
+    connection = duckdb.connect(
+        config={
+            "memory_limit": f"{max(256, limits.memory // 2**22)}MiB",
+            "threads": min(8, choose_threads(limits.threads)),
+            "preserve_insertion_order": False,
+            "temp_directory": "",
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        }
+    )
+    connection.execute("SET enable_progress_bar = false").fetchall()  # it would draw into the caller's output
+    return connection
+
+
+def open_path(path: str, wanted: Sequence[str], limits: Limits) -> Source:
+    """The table in a file, or in a directory or pattern of Parquet files."""
+    files = _find_files(path)
+    label = name_path(path if len(files) > 1 else files[0].name)
+    for file in files:
+        if file.stat().st_size == 0:
+            raise DataError(f"{file.name}: the file is empty")
+    ending = find_ending(files[0].name)
+    if ending in CSV_ENDINGS:
+        return _open_csv(label, files[0], CSV_ENDINGS[ending], limits)
+    if ending in PARQUET_ENDINGS:
+        return _open_parquet(label, files, limits)
+    if ending in ARROW_ENDINGS:
+        return _open_arrow_file(label, files[0], wanted, limits)
+    raise DataError(f"{label}: unknown kind of file {show(ending)}; allowed are {KINDS}")
+
+
+def open_arrow(
+    label: str, table: Any, wanted: Sequence[str], limits: Limits, files: tuple[Path, ...] = ()
+) -> Source:
+    """An Arrow table or dataset; of a table, only the wanted columns are shown to DuckDB."""
+    import duckdb
+
+    places = place_columns(label, table.schema.names, wanted)
+    shown = table.select(places) if hasattr(table, "select") else table
+    connection = connect(limits)
+    try:
+        connection.register("arrow_source", shown)
+    except duckdb.Error as error:
+        raise DataError(f"{label}: {shorten(error)}") from None
+    rows = getattr(table, "num_rows", None)  # a dataset does not say
+    return Source(label, connection, tuple(shown.schema.names), "arrow_source", files, rows)
+
+
+def open_duckdb_file(path: str, table: str, limits: Limits) -> Source:
+    """A table or view of a DuckDB file, attached read-only."""
+    connection = connect(limits)
+    label = f"{Path(path).name}::{table}"
+    run(connection, label, f"ATTACH {quote_text(path)} AS source (READ_ONLY)")
+    found = find_table(connection, label, table, "database_name = 'source'")
+    if found is None:
+        raise DataError(f"{label}: no such table; the file has {list_some(_list_tables(connection))}")
+    return Source(label, connection, *found, files=(Path(path),))
+
+
+def open_connection(connection: Any, table: str) -> Source:
+    """A table, view or registered frame of the caller's own DuckDB connection."""
+    label = f"table {show(table)}"
+    for reader, owned in (
+        (connection.cursor(), True),
+        (connection, False),
+    ):  # a cursor leaves pending results alone
+        found = find_table(reader, label, table, "database_name IN (current_database(), 'temp')")
+        if found is not None:
+            return Source(label, reader, *found, owned=owned, private=False)
+        if owned:
+            reader.close()
+    raise DataError(f"{label}: no such table in the DuckDB connection")
+
+
+def find_table(connection: Any, label: str, table: str, where: str) -> tuple[tuple[str, ...], str] | None:
+    """The columns of a table called `table` or `schema.table`, and how to scan it; None if there is none."""
+    name = quote_text(table)
+    found = run(
+        connection,
+        label,
+        "SELECT database_name, schema_name, table_name, column_name FROM duckdb_columns() "
+        f"WHERE {where} AND (table_name = {name} OR schema_name || '.' || table_name = {name}) "
+        "ORDER BY database_name, schema_name, table_name, column_index",
+    )
+    tables = sorted({row[:3] for row in found})
+    if len(tables) > 1:
+        raise DataError(f"{label}: {len(tables)} tables have this name; write schema.table")
+    if not tables:
+        return None
+    return tuple(row[3] for row in found), ".".join(map(quote_name, tables[0]))
+
+
+def place_columns(label: str, names: Sequence[object], wanted: Sequence[str]) -> list[int]:
+    """Where each wanted column is; a column that is not there, or there twice, is refused."""
+    found = []
+    for name in wanted:
+        places = [i for i, given in enumerate(names) if isinstance(given, str) and given == name]
+        if not places:
+            raise DataError(f"{label}: no column {show(name)}; it has {list_some(names)}")
+        if len(places) > 1:
+            raise DataError(f"{label}: {len(places)} columns named {show(name)}; names must be unique")
+        found.append(places[0])
+    return found
+
+
+def run(connection: Any, label: str, query: str) -> list[tuple[Any, ...]]:
+    """All rows of a small query; what DuckDB refuses becomes one line that names the source."""
+    import duckdb
+
+    try:
+        return list(connection.execute(query).fetchall())
+    except duckdb.Error as error:
+        raise DataError(f"{label}: {shorten(error)}") from None
+
+
+def shorten(error: Exception) -> str:
+    """DuckDB's message without its advice on how to read the file more loosely."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    first = lines[0].partition("Error: ")[2] or lines[0]
+    if not first.startswith("CSV Error on Line"):
+        return first[:300]
+    where = f"line {first.rpartition(':')[2].strip()}"
+    for line in lines[1:]:
+        if line.startswith("Expected Number of Columns"):
+            wanted, _, found = line.partition("Found:")
+            return f"{where}: {found.strip()} columns; the header has {wanted.rpartition(':')[2].strip()}"
+        if "unicode" in line.lower():
+            return f"{where}: not UTF-8 text"
+        if "quote" in line and not line.startswith(("*", "Original")):
+            return f"{where}: a quoted value is not closed, or is followed by other text"
+        if "line size" in line.lower():
+            return f"{where}: the line is too long"
+    return f"{where}: not a row of a CSV file"
+
+
+def find_ending(name: str) -> str:
+    """The ending that says what a file is, in small letters and with '.gz' joined to the one before."""
+    suffixes = Path(name.lower()).suffixes
+    return "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
+
+
+def look_up_path(path: str) -> str:
+    """What a path leads to: 'file', 'directory' or, also for a name that no file can have, 'nothing'."""
+    try:
+        return "directory" if Path(path).is_dir() else "file" if Path(path).is_file() else "nothing"
+    except (OSError, ValueError):  # too long, or with a NUL in it
+        return "nothing"
+
+
+def name_path(path: str) -> str:
+    """A path as errors show it: as it is, unless it would break the line or fill it."""
+    return path if path.isprintable() and len(path) <= 200 else show(path)
+
+
+def _find_files(path: str) -> tuple[Path, ...]:
+    kind, name = look_up_path(path), name_path(path)
+    if kind == "directory":
+        files = sorted(file for file in Path(path).iterdir() if find_ending(file.name) in PARQUET_ENDINGS)
+        if not files:
+            raise DataError(f"{name}: a directory without Parquet files")
+        return tuple(files)
+    if kind == "file":
+        return (Path(path),)
+    matched = sorted(glob.glob(path)) if glob.has_magic(path) and "\0" not in path else []
+    if not matched:
+        raise DataError(f"{name}: no such file")
+    if not all(find_ending(found) in PARQUET_ENDINGS for found in matched):
+        raise DataError(f"{name}: a pattern may match Parquet files only")
+    return tuple(Path(found) for found in matched)
+
+
+def _open_csv(label: str, path: Path, delimiter: str, limits: Limits) -> Source:
+    open_bytes: Callable[..., Any] = gzip.open if path.name.lower().endswith(".gz") else open
+    try:
+        with open_bytes(path, "rb") as file:
+            record = _read_record(file).decode("utf-8-sig")
+        header = next(csv.reader(io.StringIO(record, newline=""), delimiter=delimiter), [])
+    except UnicodeDecodeError:
+        raise DataError(f"{label}: the header is not UTF-8 text") from None
+    except (OSError, EOFError, csv.Error) as error:
+        raise DataError(f"{label}: the header cannot be read: {error}") from None
+    if not header:
+        raise DataError(f"{label}: the file has no header")
+    # Columns are numbered, so that no name becomes SQL, and all are text, so that "01" stays "01".
+    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(header)))
+    from discreet.rows.readers.csv_shape import count_records
+
+    scan = (
+        f"read_csv({quote_text(_escape(path))}, columns={{{columns}}}, auto_detect=false, header=true, "
+        f"delim={quote_text(delimiter)}, quote='\"', escape='\"', nullstr='', strict_mode=true)"
+    )
+    rows = count_records(label, path, delimiter)
+    limits.require_rows(label, rows)
+    return Source(label, connect(limits), tuple(header), scan, (path,), rows)
+
+
+def _read_record(file: Any) -> bytes:
+    """The first record of a CSV file: a line, or several if a quote is open."""
+    record = b""
+    while len(record) < LONGEST_HEADER:
+        line: bytes = file.readline(LONGEST_HEADER)
+        record += line
+        if not line or record.count(b'"') % 2 == 0:
+            return record
+    raise csv.Error(f"more than {LONGEST_HEADER:,} bytes")
+
+
+def _open_parquet(label: str, files: Sequence[Path], limits: Limits) -> Source:
+    for file in files:
+        with file.open("rb") as head:
+            if head.read(4) != b"PAR1":
+                raise DataError(f"{file.name}: not a Parquet file")
+    connection = connect(limits)
+    first = quote_text(_escape(files[0]))
+    tops = run(connection, label, f"SELECT name, num_children FROM parquet_schema({first})")
+    listed = "[" + ", ".join(quote_text(_escape(file)) for file in files) + "]"
+    counted = run(connection, label, f"SELECT sum(num_rows) FROM parquet_file_metadata({listed})")
+    rows = int(counted[0][0] or 0)
+    limits.require_rows(label, rows)
+    scan = f"read_parquet({listed}, hive_partitioning=false)"
+    return Source(label, connection, _name_columns(tops), scan, tuple(files), rows)
+
+
+def _name_columns(elements: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
+    """The top-level names of a Parquet schema, which lists its tree depth first, root at the start."""
+    names: list[str] = []
+    pending: list[int] = []  # how many children of each open group are still to come
+    for name, children in elements[1:]:
+        if pending:
+            pending[-1] -= 1
+        else:
+            names.append(str(name))
+        if children:
+            pending.append(int(children))
+        while pending and not pending[-1]:
+            pending.pop()
+    return tuple(names)
+
+
+def _open_arrow_file(label: str, path: Path, wanted: Sequence[str], limits: Limits) -> Source:
+    import pyarrow as pa
+    from pyarrow import dataset
+
+    try:
+        found = dataset.dataset(path, format="ipc")
+    except (pa.ArrowException, OSError):
+        raise DataError(f"{label}: not an Arrow file") from None
+    return open_arrow(label, found, wanted, limits, (path,))
+
+
+def _list_tables(connection: Any) -> list[str]:
+    rows = connection.execute(
+        "SELECT DISTINCT table_name FROM duckdb_columns() WHERE database_name = 'source' ORDER BY 1"
+    ).fetchall()
+    return [row[0] for row in rows]
+
+
+def _escape(path: Path) -> str:
+    """A path in which DuckDB sees no pattern."""
+    return "".join(f"[{char}]" if char in "*?[" else char for char in os.fspath(path))

@@ -1,0 +1,203 @@
+"""A ledger in PostgreSQL, for a team: the same events in one table, one ledger for each schema.
+
+A role that may only SELECT and INSERT on the table is enough to spend, so the database itself can forbid the
+rest: writers exclude each other by an advisory lock, which needs no right on the table, and the primary key
+stops a writer that did not take it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from discreet.core.chain import Event, begin
+from discreet.values.errors import LedgerError, MissingExtra
+
+if TYPE_CHECKING:
+    import psycopg
+
+TABLE = "discreet_event"
+
+SCHEMA = f"""
+    CREATE TABLE {TABLE} (
+        seq bigint PRIMARY KEY CHECK (seq > 0), body text NOT NULL, hash text NOT NULL, payload bytea
+    );
+    CREATE FUNCTION {TABLE}_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN RAISE EXCEPTION 'nothing is changed in or deleted from the ledger'; END $$;
+    CREATE TRIGGER {TABLE}_never_changed BEFORE UPDATE OR DELETE ON {TABLE}
+        FOR EACH ROW EXECUTE FUNCTION {TABLE}_refuse();
+    CREATE TRIGGER {TABLE}_never_emptied BEFORE TRUNCATE ON {TABLE}
+        FOR EACH STATEMENT EXECUTE FUNCTION {TABLE}_refuse();
+"""
+
+_TRIGGERS = {f"{TABLE}_never_changed", f"{TABLE}_never_emptied"}
+_CREATION_LOCK = int.from_bytes(b"discreet", "big") % 2**63
+_WRITING_LOCK = (
+    f"SELECT pg_advisory_xact_lock({int.from_bytes(b'disc', 'big')}, to_regclass('{TABLE}')::oid::integer)"
+)
+"""A lock of this table's own: two ledgers in two schemas of one database do not wait for each other."""
+
+_abandoned: list[psycopg.Connection[Any]] = []
+
+
+class PostgresStore:
+    """Events in a PostgreSQL table, one row each."""
+
+    durable = True
+
+    def __init__(self, address: str, *, create: bool = False, patience: float = 30.0) -> None:
+        self._address = address
+        self._patience = patience
+        self._place = "in PostgreSQL"
+        self._inside = False
+        self._connection = self._connect()
+        try:
+            with self._plainly():
+                if create:
+                    self._create()
+                self._require_ledger()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @property
+    def place(self) -> str:
+        """Server, database and user, without the password."""
+        return self._place
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """One transaction under the writers' lock; the commit waits until the log is flushed to disk."""
+        # Read committed: a statement sees what was committed before it began, and a commit becomes visible
+        # before its lock is let go; so what is read once the lock is granted is all there is.
+        with self._plainly(), self._live().transaction():
+            self._inside = True
+            try:
+                # SET LOCAL, so that it also holds behind a pool that hands sessions round.
+                self._connection.execute("SET LOCAL synchronous_commit = on")
+                self._connection.execute(f"SET LOCAL lock_timeout = {int(self._patience * 1000)}")
+                self._connection.execute(_WRITING_LOCK)
+                yield
+            finally:
+                self._inside = False
+
+    def read(self, first: int) -> list[Event]:
+        """Every committed event from number `first` on, in order."""
+        query = f"SELECT seq, body, hash FROM {TABLE} WHERE seq >= %s ORDER BY seq"
+        with self._plainly():
+            return [Event(*row) for row in self._live().execute(query, (first,)).fetchall()]
+
+    def payload(self, seq: int) -> bytes | None:
+        """The bytes stored beside an event."""
+        with self._plainly():
+            row = self._live().execute(f"SELECT payload FROM {TABLE} WHERE seq = %s", (seq,)).fetchone()
+        return bytes(row[0]) if row and row[0] is not None else None
+
+    def append(self, event: Event, payload: bytes | None = None) -> None:
+        """Add an event; only inside `writing`."""
+        with self._plainly():
+            self._connection.execute(
+                f"INSERT INTO {TABLE} (seq, body, hash, payload) VALUES (%s, %s, %s, %s)",
+                (event.seq, event.body, event.hash, payload),
+            )
+
+    def faults(self) -> list[str]:
+        """Triggers that were taken away or switched off."""
+        query = (
+            "SELECT tgname, tgenabled FROM pg_trigger WHERE tgrelid = to_regclass(%s) AND NOT tgisinternal"
+        )
+        with self._plainly():
+            found = dict(self._live().execute(query, (TABLE,)).fetchall())
+        on = {name for name, state in found.items() if state in ("O", "A", b"O", b"A")}
+        return [f"the trigger {name!r} was removed or switched off" for name in sorted(_TRIGGERS - on)]
+
+    def reopen(self) -> None:
+        """Connect anew after a fork; the inherited connection is the parent's, and closing it ends both."""
+        _abandoned.append(self._connection)
+        self._connection = self._connect()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _live(self) -> psycopg.Connection[Any]:
+        # After a restart of the server; never inside a transaction, which died with its connection.
+        if self._connection.closed and not self._inside:
+            self._connection = self._connect()
+        return self._connection
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        try:
+            import psycopg
+        except ImportError:
+            raise MissingExtra(
+                "a ledger in PostgreSQL needs psycopg: pip install 'discreet[postgres]'"
+            ) from None
+        with self._plainly():
+            connection = psycopg.connect(
+                self._address, autocommit=True, connect_timeout=max(2, int(self._patience))
+            )
+            place = connection.info
+            self._place = f"postgresql://{place.user}@{place.host}:{place.port}/{place.dbname}"
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+            connection.prepare_threshold = None
+            for setting in ("fsync", "full_page_writes"):
+                row = connection.execute(f"SHOW {setting}").fetchone()
+                if row is None or row[0] != "on":
+                    connection.close()
+                    raise LedgerError(
+                        f"{self._place} runs with {setting} = off: a debit would not survive a crash"
+                    )
+        return connection
+
+    def _create(self) -> None:
+        with self._connection.transaction():
+            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CREATION_LOCK,))
+            if not self._exists():
+                self._connection.execute(SCHEMA)
+                self.append(begin())
+
+    def _exists(self) -> bool:
+        row = self._connection.execute("SELECT to_regclass(%s) IS NOT NULL", (TABLE,)).fetchone()
+        return bool(row and row[0])
+
+    def _require_ledger(self) -> None:
+        if not self._exists():
+            raise LedgerError(f"there is no ledger at {self._place}; make one with `discreet budget init`")
+        query = "SELECT relpersistence FROM pg_class WHERE oid = to_regclass(%s)"
+        row = self._connection.execute(query, (TABLE,)).fetchone()
+        if row is None or row[0] not in ("p", b"p"):
+            raise LedgerError(
+                f"the table {TABLE} at {self._place} is unlogged: a debit would not survive a crash"
+            )
+
+    @contextmanager
+    def _plainly(self) -> Iterator[None]:
+        import psycopg
+
+        try:
+            yield
+        except psycopg.errors.LockNotAvailable:
+            raise LedgerError(
+                f"the ledger {self._place} is held by another process; gave up after {self._patience:g} s"
+            ) from None
+        except psycopg.errors.DiskFull:
+            raise LedgerError(f"the disk is full: nothing was written to the ledger {self._place}") from None
+        except psycopg.errors.ReadOnlySqlTransaction:
+            raise LedgerError(f"the ledger {self._place} is read-only") from None
+        except psycopg.errors.UniqueViolation:
+            raise LedgerError(
+                f"another process wrote to the ledger {self._place} at the same time; try again"
+            ) from None
+        except psycopg.Error as problem:
+            if problem.diag.message_primary:
+                raise LedgerError(
+                    f"the ledger {self._place} refused: {problem.diag.message_primary}"
+                ) from None
+            if isinstance(
+                problem, psycopg.ProgrammingError
+            ):  # its text may quote the address, password and all
+                raise LedgerError("the address of the ledger is not a valid postgresql:// address") from None
+            line = " ".join(str(problem).split()) or type(problem).__name__
+            raise LedgerError(f"cannot reach the ledger {self._place}: {line}") from None

@@ -1,0 +1,239 @@
+"""A ledger in one SQLite file, the default: no server, and a debit that survives a power cut.
+
+Why a rollback journal with synchronous=EXTRA, and not a write-ahead log (WAL):
+
+- In journal mode DELETE a commit is the removal of the journal. Under FULL the directory is not synced after
+  it, so a power cut can bring the journal back, and the next opening rolls an acknowledged debit back with
+  it. EXTRA syncs the directory. (WAL with FULL is durable too; WAL or DELETE with NORMAL is not.)
+- Between commits there is one file and no other. With WAL the last debits may be in a second file, and a
+  backup that copies only the first one restores a budget that was spent.
+- SQLite before 3.51.3 has a race in WAL mode that can damage a database with several writers, and Python
+  brings whichever SQLite the system has.
+
+The price is a few more syncs for each debit: milliseconds, on something done a few times a day.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from discreet.core.book import require_format
+from discreet.core.chain import FORMAT, Damaged, Event, begin
+from discreet.values.errors import LedgerError
+
+APPLICATION = int.from_bytes(b"disc", "big")
+"""The mark in the file header by which SQLite files of different programs are told apart."""
+
+SCHEMA = {
+    "event": """
+        CREATE TABLE event (seq INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL, payload BLOB)
+    """,
+    "event_in_order": """
+        CREATE TRIGGER event_in_order BEFORE INSERT ON event
+        WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM event)
+        BEGIN SELECT raise(ABORT, 'the ledger only grows at its end'); END
+    """,
+    "event_never_changed": """
+        CREATE TRIGGER event_never_changed BEFORE UPDATE ON event
+        BEGIN SELECT raise(ABORT, 'the ledger is never changed'); END
+    """,
+    "event_never_deleted": """
+        CREATE TRIGGER event_never_deleted BEFORE DELETE ON event
+        BEGIN SELECT raise(ABORT, 'nothing is deleted from the ledger'); END
+    """,
+}
+"""The table, and triggers as a second line that stops accidents; the chain is what detects intent."""
+
+_abandoned: list[sqlite3.Connection] = []
+
+
+class SqliteStore:
+    """Events in a SQLite file, one row each."""
+
+    durable = True
+
+    def __init__(self, path: Path, *, create: bool = False, patience: float = 30.0) -> None:
+        self._path = path.resolve()
+        self._patience = patience
+        with self._plainly():
+            if create:
+                self._create()
+            elif not self._path.exists():
+                raise LedgerError(
+                    f"there is no ledger at {self._path}; check the name or run `discreet budget init`"
+                )
+            self._connection = self._connect("rw")
+
+    @property
+    def place(self) -> str:
+        """The path of the file."""
+        return str(self._path)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """One transaction that excludes every other writer from its first read on, synced on commit."""
+        with self._plainly():
+            self._require_same_file()
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    if self._connection.in_transaction:
+                        self._connection.execute("ROLLBACK")
+                raise
+            self._require_same_file()
+
+    def read(self, first: int) -> list[Event]:
+        """Every committed event from number `first` on, in order."""
+        query = "SELECT seq, body, hash FROM event WHERE seq >= ? ORDER BY seq"
+        with self._plainly():
+            rows = self._connection.execute(query, (first,)).fetchall()
+        if not all(
+            type(seq) is int and type(body) is str and type(hash_) is str for seq, body, hash_ in rows
+        ):
+            raise Damaged(f"the ledger {self._path} is damaged: a row has values of the wrong type")
+        return [Event(*row) for row in rows]
+
+    def payload(self, seq: int) -> bytes | None:
+        """The bytes stored beside an event."""
+        with self._plainly():
+            row = self._connection.execute("SELECT payload FROM event WHERE seq = ?", (seq,)).fetchone()
+        return row[0] if row and isinstance(row[0], bytes) else None
+
+    def append(self, event: Event, payload: bytes | None = None) -> None:
+        """Add an event; only inside `writing`."""
+        with self._plainly():
+            self._connection.execute(
+                "INSERT INTO event (seq, body, hash, payload) VALUES (?, ?, ?, ?)",
+                (event.seq, event.body, event.hash, payload),
+            )
+
+    def faults(self) -> list[str]:
+        """Damage that SQLite itself sees, and triggers that were taken away."""
+        with self._plainly():
+            found = [row[0] for row in self._connection.execute("PRAGMA integrity_check(5)")]
+            schema = dict(
+                self._connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+            )
+        faults = [f"the file is damaged: {line}" for line in found if line != "ok"]
+        for name, statement in SCHEMA.items():
+            if schema.pop(name, None) != statement.strip():
+                faults.append(f"the part {name!r} of the ledger's layout was removed or changed")
+        return faults + [f"{name!r} does not belong to the ledger's layout" for name in schema]
+
+    def reopen(self) -> None:
+        """Connect anew after a fork.
+
+        The inherited connection is kept aside, not closed: closing it could undo a transaction of the parent.
+        """
+        _abandoned.append(self._connection)
+        with self._plainly():
+            self._connection = self._connect("rw")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _create(self) -> None:
+        if not self._path.parent.is_dir():
+            raise LedgerError(f"cannot make a ledger at {self._path}: the folder does not exist")
+        connection = self._connect("rwc", new=True)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                for statement in SCHEMA.values():
+                    connection.execute(statement.strip())
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
+                first = begin()
+                connection.execute(
+                    "INSERT INTO event (seq, body, hash) VALUES (?, ?, ?)",
+                    (first.seq, first.body, first.hash),
+                )
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+
+    def _connect(self, mode: str, new: bool = False) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{self._path.as_uri()}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            timeout=self._patience,
+            check_same_thread=False,
+        )
+        try:
+            # A damaged text must come back to be found by its hash, not stop the reading.
+            connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("PRAGMA fullfsync = ON")  # on macOS a plain fsync stops at the disk's cache
+            journal = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
+            if journal != "delete":
+                raise LedgerError(
+                    f"the ledger {self._path} is in journal mode {journal} and cannot be set to delete"
+                )
+            if not new:
+                self._require_ledger(connection)
+            status = os.stat(self._path)
+        except BaseException:
+            connection.close()
+            raise
+        self._file = (status.st_dev, status.st_ino)
+        return connection
+
+    def _require_ledger(self, connection: sqlite3.Connection) -> None:
+        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+            raise LedgerError(f"{self._path} is not a discreet ledger")
+        require_format(connection.execute("PRAGMA user_version").fetchone()[0])
+
+    def _require_same_file(self) -> None:
+        # A file moved over this one would leave the connection writing debits into a file that nobody sees.
+        try:
+            status = os.stat(self._path)
+        except FileNotFoundError:
+            raise LedgerError(f"the ledger {self._path} was removed while it was open") from None
+        if (status.st_dev, status.st_ino) != self._file:
+            raise LedgerError(f"the ledger {self._path} was replaced by another file while it was open")
+
+    @contextmanager
+    def _plainly(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as problem:
+            kind = Damaged if _code(problem).startswith("SQLITE_CORRUPT") else LedgerError
+            raise kind(self._explain(problem)) from problem
+        except (
+            UnicodeDecodeError
+        ) as problem:  # SQLite's own message, quoting a part of the file that is damaged
+            raise Damaged(f"the ledger {self._path} is damaged: its layout is not readable") from problem
+        except OSError as problem:
+            raise LedgerError(f"cannot use the ledger {self._path}: {problem.strerror}") from problem
+
+    def _explain(self, problem: sqlite3.Error) -> str:
+        code = _code(problem)
+        if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return f"the ledger {self._path} is held by another process; gave up after {self._patience:g} s"
+        if code.startswith("SQLITE_FULL"):
+            return f"the disk is full: nothing was written to the ledger {self._path}"
+        if code.startswith("SQLITE_READONLY"):
+            return f"the ledger {self._path} is read-only"
+        if code.startswith("SQLITE_NOTADB"):
+            return f"{self._path} is not a discreet ledger"
+        if code.startswith("SQLITE_CORRUPT"):
+            return f"the ledger {self._path} is damaged: {problem}"
+        if code.startswith("SQLITE_CANTOPEN"):
+            return f"cannot open the ledger {self._path}: it is not a file that may be read and written here"
+        if code.startswith("SQLITE_IOERR"):
+            return f"the disk failed or is full, and the ledger {self._path} was not written ({code})"
+        return f"the ledger {self._path} refused: {problem}"
+
+
+def _code(problem: sqlite3.Error) -> str:
+    return getattr(problem, "sqlite_errorname", None) or ""

@@ -1,0 +1,1 @@
+"""Pure values that every room speaks: schema, table, graph, law, budget, measurement."""

@@ -1,0 +1,271 @@
+"""Amounts of privacy loss as exact fractions, and the unit that they protect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any, Self
+
+from discreet.values.errors import BudgetError, Overspent
+from discreet.values.exact import Number, read_fraction, read_positive, show_equation, show_fraction
+
+LARGEST = 10**9
+"""Beyond it a number protects nothing; a look without privacy is `Infinite`, and says so."""
+FLOAT_WEIGHT_GRAIN = 10**9
+"""Weights that are floats are rounded to this many equal parts, so that the shares stay short to write."""
+
+
+class Unit(StrEnum):
+    """What may differ between two neighbouring tables; the row count is private under add-remove only."""
+
+    ADD_REMOVE = "add-remove"
+    REPLACE_ONE = "replace-one"
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        raise BudgetError(f"the unit of privacy is add-remove or replace-one, not {value!r}")
+
+
+class _Amount:
+    """The arithmetic that the three finite kinds share: componentwise on exact fractions."""
+
+    __slots__ = ()
+
+    @classmethod
+    def zero(cls) -> Self:
+        """Nothing spent; it cannot be asked for as a budget, only reached."""
+        return cls._make([Fraction(0)] * len(fields(cls)))  # type: ignore[arg-type]
+
+    @classmethod
+    def _make(cls, amounts: Sequence[Fraction]) -> Self:
+        # Goes round __post_init__, which refuses the zero that a difference may well be.
+        made = object.__new__(cls)
+        for field, amount in zip(fields(cls), amounts, strict=True):  # type: ignore[arg-type]
+            object.__setattr__(made, field.name, amount)
+        return made
+
+    @property
+    def amounts(self) -> tuple[Fraction, ...]:
+        """The exact components in field order."""
+        return tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing is left or nothing was spent."""
+        return not any(self.amounts)
+
+    def _other(self, other: Any, verb: str) -> tuple[Fraction, ...]:
+        if type(other) is not type(self):
+            raise BudgetError(
+                f"cannot {verb} {self} and {other}: convert one into the kind of the other first"
+            )
+        amounts: tuple[Fraction, ...] = other.amounts
+        return amounts
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, Infinite):
+            return other
+        return self._make([a + b for a, b in zip(self.amounts, self._other(other, "add"), strict=True)])
+
+    def __sub__(self, other: Any) -> Self:
+        if isinstance(other, Infinite):
+            raise Overspent(f"requested {other}, but only {self} is left")
+        left = [a - b for a, b in zip(self.amounts, self._other(other, "subtract"), strict=True)]
+        if min(left) < 0:
+            excess = self._make([max(-amount, Fraction(0)) for amount in left])
+            raise Overspent(f"requested {other}, but only {self} is left: {excess} too much")
+        return self._make(left)
+
+    def __mul__(self, share: Number) -> Self:
+        if isinstance(share, _Amount | Infinite):
+            return NotImplemented
+        exact = read_positive(share, "a share of a budget", BudgetError)
+        return self._make([amount * exact for amount in self.amounts])
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, parts: Number) -> Self:
+        return self * (1 / read_positive(parts, "the number of parts of a budget", BudgetError))
+
+    def __le__(self, other: Any) -> bool:
+        if isinstance(other, Infinite):
+            return True
+        return all(a <= b for a, b in zip(self.amounts, self._other(other, "compare"), strict=True))
+
+    def __lt__(self, other: Any) -> bool:
+        return bool(self <= other and self != other)
+
+    def __ge__(self, other: Any) -> bool:
+        if isinstance(other, Infinite):
+            return False
+        return all(a >= b for a, b in zip(self.amounts, self._other(other, "compare"), strict=True))
+
+    def __gt__(self, other: Any) -> bool:
+        return bool(self >= other and self != other)
+
+    def split(self, weights: int | Sequence[Number]) -> tuple[Self, ...]:
+        """Shares in proportion to positive weights, or so many equal ones; they sum exactly to the whole."""
+        if isinstance(weights, int):
+            if weights < 1:
+                raise BudgetError(f"a budget is split into at least 1 part, not {weights}")
+            weights = [1] * weights
+        if not weights:
+            raise BudgetError("a budget is split by at least one weight; there are none")
+        exact = [read_positive(weight, "a weight", BudgetError) for weight in weights]
+        if any(not isinstance(weight, Fraction | Decimal | int | str) for weight in weights):
+            exact = _round_weights(exact)
+        total = sum(exact)
+        return tuple(self._make([amount * weight / total for amount in self.amounts]) for weight in exact)
+
+    def to_json(self) -> dict[str, str]:
+        """Each component under its name, as the text of an exact fraction."""
+        return {field.name: str(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class PureDP(_Amount):
+    """ε-differential privacy: no event gets more than e^ε times as likely."""
+
+    epsilon: Fraction
+
+    def __init__(self, epsilon: Number) -> None:
+        object.__setattr__(self, "epsilon", _read_amount(epsilon, "ε"))
+
+    def __str__(self) -> str:
+        return show_equation("ε", self.epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class ZCDP(_Amount):
+    """ρ-zero-concentrated differential privacy: every Rényi divergence of order α is at most ρα."""
+
+    rho: Fraction
+
+    def __init__(self, rho: Number) -> None:
+        object.__setattr__(self, "rho", _read_amount(rho, "ρ"))
+
+    def __str__(self) -> str:
+        return show_equation("ρ", self.rho)
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxDP(_Amount):
+    """(ε, δ)-differential privacy, which composes by adding both; δ = 0 is the spend of a pure mechanism."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __init__(self, epsilon: Number, delta: Number) -> None:
+        object.__setattr__(self, "epsilon", _read_amount(epsilon, "ε"))
+        exact = read_fraction(delta, "δ", BudgetError)
+        if not 0 <= exact < 1:
+            raise BudgetError(f"δ must be at least 0 and below 1, not {show_fraction(exact)}")
+        object.__setattr__(self, "delta", exact)
+
+    def __str__(self) -> str:
+        return f"{show_equation('ε', self.epsilon)}, {show_equation('δ', self.delta)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Infinite:
+    """The cost of a look without privacy: it swallows every other amount, and nothing covers it."""
+
+    @property
+    def is_zero(self) -> bool:
+        return False
+
+    def __add__(self, other: Any) -> Infinite:
+        return self
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Infinite:
+        return self
+
+    def __le__(self, other: Any) -> bool:
+        return isinstance(other, Infinite)
+
+    def __lt__(self, other: Any) -> bool:
+        return False
+
+    def __ge__(self, other: Any) -> bool:
+        return isinstance(other, _Amount | Infinite)
+
+    def __gt__(self, other: Any) -> bool:
+        return isinstance(other, _Amount)
+
+    def __str__(self) -> str:
+        return "ε = ∞"
+
+    def to_json(self) -> dict[str, str]:
+        """The one amount that is no fraction."""
+        return {"epsilon": "infinite"}
+
+
+Finite = PureDP | ZCDP | ApproxDP
+Budget = PureDP | ZCDP | ApproxDP | Infinite
+
+_KINDS: dict[frozenset[str], type[Finite]] = {
+    frozenset(["epsilon"]): PureDP,
+    frozenset(["rho"]): ZCDP,
+    frozenset(["epsilon", "delta"]): ApproxDP,
+}
+_NAMES = {
+    "epsilon": "epsilon",
+    "eps": "epsilon",
+    "ε": "epsilon",
+    "rho": "rho",
+    "ρ": "rho",
+    "delta": "delta",
+    "δ": "delta",
+}
+
+
+def budget_from_json(document: object) -> Budget:
+    """The budget that `to_json` wrote, zero and infinite included; anything else is refused."""
+    if document == {"epsilon": "infinite"}:
+        return Infinite()
+    if isinstance(document, Mapping) and all(isinstance(value, str) for value in document.values()):
+        kind = _KINDS.get(frozenset(document))
+        if kind is not None:
+            exact = {name: read_fraction(document[name], name, BudgetError) for name in document}
+            if any(amount < 0 for amount in exact.values()) or exact.get("delta", 0) >= 1:
+                raise BudgetError(f"not an amount of privacy: {document!r}")
+            return kind._make([exact[field.name] for field in fields(kind)])
+    raise BudgetError(
+        f'a budget is {{"epsilon": "1"}}, {{"rho": "1/8"}} or {{"epsilon", "delta"}}, not {document!r}'
+    )
+
+
+def read_budget(text: str) -> Finite:
+    """A budget as people type it: "1", "epsilon=1", "rho=1/8" or "epsilon=1, delta=1e-6"."""
+    if "=" not in text:
+        return PureDP(text)
+    parts = [part.strip() for part in re.split(r"[,;]", text.strip("() "))]
+    amounts: dict[str, str] = {}
+    for part in parts:
+        name, equals, value = part.partition("=")
+        known = _NAMES.get(name.strip().lower())
+        if known is None or not equals or known in amounts:
+            raise BudgetError(f'a budget is "epsilon=1", "rho=1/8" or "epsilon=1, delta=1e-6", not {text!r}')
+        amounts[known] = value.strip()
+    kind = _KINDS.get(frozenset(amounts))
+    if kind is None:
+        raise BudgetError(f'a budget is "epsilon=1", "rho=1/8" or "epsilon=1, delta=1e-6", not {text!r}')
+    return kind(**amounts)
+
+
+def _read_amount(value: Number, symbol: str) -> Fraction:
+    exact = read_positive(value, symbol, BudgetError)
+    if exact > LARGEST:
+        raise BudgetError(f"{symbol} must be at most 1e9, not {show_fraction(exact)}")
+    return exact
+
+
+def _round_weights(weights: Sequence[Fraction]) -> list[Fraction]:
+    total = sum(weights)
+    return [Fraction(max(1, round(weight * FLOAT_WEIGHT_GRAIN / total))) for weight in weights]

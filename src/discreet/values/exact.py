@@ -1,0 +1,110 @@
+"""Numbers that must not be rounded: read exactly, written exactly, shown briefly."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.values.errors import DiscreetError
+
+Number = Fraction | Decimal | int | float | str
+
+_DECIMAL = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?")
+_RATIO = re.compile(r"[+-]?\d{1,400}\s*/\s*\d{1,400}")
+
+
+def read_fraction(value: Number, what: str, error: type[DiscreetError]) -> Fraction:
+    """The exact value of a number; a float counts as the decimal text that it prints as.
+
+    0.1 is read as 1/10, because that is what the caller wrote, and not as the binary number nearest to it.
+    """
+    if isinstance(value, bool):
+        raise error(f"{what} must be a number, not {value!r}")
+    if isinstance(value, Fraction | int):
+        return Fraction(value)
+    if isinstance(value, np.generic):
+        value = value.item()  # its own repr is not a number
+    if isinstance(value, int | float | Decimal):
+        if not math.isfinite(value):
+            raise error(f"{what} must be a finite number, not {value}")
+        value = repr(value) if isinstance(value, float) else str(value)
+    if not isinstance(value, str):
+        raise error(f"{what} must be a number or its text, not {type(value).__name__}")
+    text = value.strip()
+    # The patterns also bound the size: Fraction("1e999999999") would fill the memory.
+    if _DECIMAL.fullmatch(text):
+        return Fraction(text)
+    if _RATIO.fullmatch(text):
+        above, below = text.split("/")
+        if int(below):
+            return Fraction(int(above), int(below))
+    raise error(f'{what} must be a finite number such as "0.1", "1/3" or "1e-6", not {value!r}')
+
+
+def read_positive(value: Number, what: str, error: type[DiscreetError]) -> Fraction:
+    """The exact value of a number that must be above zero."""
+    found = read_fraction(value, what, error)
+    if found <= 0:
+        raise error(f"{what} must be above 0, not {show_fraction(found)}")
+    return found
+
+
+def show_fraction(value: Fraction) -> str:
+    """The shortest exact spelling (1/8, 0.1, 1e-6), or six digits after a ≈ where that is long."""
+    candidates = [str(value)]
+    twos_and_fives = value.denominator
+    for prime in (2, 5):
+        while twos_and_fives % prime == 0:
+            twos_and_fives //= prime
+    if twos_and_fives == 1 and value.denominator.bit_length() < 400:
+        digits = _decimal_digits(value)
+        candidates.insert(0, digits)
+        if 0 < abs(value) < Fraction(1, 1000):
+            mantissa = digits.split(".")[1].lstrip("0")
+            point = f".{mantissa[1:]}" if mantissa[1:] else ""
+            exponent = len(digits.split(".")[1]) - len(mantissa) + 1
+            candidates.append(f"{'-' if value < 0 else ''}{mantissa[0]}{point}e-{exponent}")
+    shortest = min(candidates, key=len)
+    if len(shortest) <= 14:
+        return shortest
+    brief = (Decimal(value.numerator) / Decimal(value.denominator)).normalize(Context(prec=6))
+    return f"≈ {brief:g}"  # through Decimal, for a float may not reach that far
+
+
+def show_equation(symbol: str, value: Fraction) -> str:
+    """An amount with its symbol: ε = 1/3, or ε ≈ 0.142857 where the exact text is long."""
+    text = show_fraction(value)
+    return f"{symbol} {text}" if text.startswith("≈") else f"{symbol} = {text}"
+
+
+def _decimal_digits(value: Fraction) -> str:
+    places = 0
+    while (value * 10**places).denominator != 1:
+        places += 1
+    whole = str(abs(value.numerator * 10**places // value.denominator)).rjust(places + 1, "0")
+    sign = "-" if value < 0 else ""
+    return f"{sign}{whole[: len(whole) - places]}.{whole[len(whole) - places :]}" if places else sign + whole
+
+
+def float_below(value: Fraction) -> float:
+    """The largest float that is not above an exact value."""
+    nearest = _nearest(value)
+    return (
+        nearest if nearest != math.inf and Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+    )
+
+
+def float_above(value: Fraction) -> float:
+    """The smallest float that is not below an exact value."""
+    return -float_below(-value)
+
+
+def _nearest(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

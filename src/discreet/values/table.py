@@ -1,0 +1,128 @@
+"""A table: an array whose axes are attributes, and the few operations that all of discreet is made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.values.errors import TableError, TooLarge
+
+Array = npt.NDArray[Any]
+
+MAX_CELLS = 2**28
+"""The largest table that anything here allocates unasked: 2 GiB of float64."""
+
+
+def count_cells(sizes: Iterable[int]) -> int:
+    """The number of cells of a table with these axis sizes, as an exact integer."""
+    return math.prod(int(size) for size in sizes)
+
+
+def require_cells(what: str, sizes: Iterable[int], limit: int = MAX_CELLS) -> int:
+    """The number of cells, or `TooLarge` if there are more than `limit`; call it before allocating."""
+    cells = count_cells(sizes)
+    if cells > limit:
+        raise TooLarge(f"{what} would have {cells:,} cells; at most {limit:,} are allowed")
+    return cells
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """An array with one named axis for each attribute; axis order carries no meaning."""
+
+    axes: tuple[str, ...]
+    values: Array
+
+    def __post_init__(self) -> None:
+        if len(set(self.axes)) != len(self.axes):
+            raise TableError(f"table axes {self.axes} name an attribute twice")
+        if self.values.ndim != len(self.axes):
+            raise TableError(
+                f"table axes {self.axes} need {len(self.axes)} dimensions, not {self.values.ndim}"
+            )
+        if self.values.flags.writeable:
+            frozen = self.values.view()
+            frozen.flags.writeable = False
+            object.__setattr__(self, "values", frozen)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The number of levels along each axis."""
+        return dict(zip(self.axes, self.values.shape, strict=True))
+
+    @property
+    def cells(self) -> int:
+        """The number of cells."""
+        return int(self.values.size)
+
+    def total(self) -> float:
+        """The sum over all cells."""
+        return float(self.values.sum())
+
+    def arrange(self, axes: Sequence[str]) -> Table:
+        """The same table with its axes in this order."""
+        if len(axes) != len(self.axes) or set(axes) != set(self.axes):
+            raise TableError(f"cannot arrange a table over {self.axes} as {tuple(axes)}")
+        order = [self.axes.index(name) for name in axes]
+        return Table(tuple(axes), self.values.transpose(order))
+
+    def project(self, axes: Sequence[str]) -> Table:
+        """Sum out every attribute that is not among `axes`, and put those in this order."""
+        kept, drop = self._split(axes)
+        return Table(kept, self.values.sum(axis=drop)).arrange(axes)
+
+    def maximise(self, axes: Sequence[str]) -> Table:
+        """Like `project`, with the maximum in place of the sum."""
+        kept, drop = self._split(axes)
+        return Table(kept, self.values.max(axis=drop)).arrange(axes)
+
+    def _split(self, axes: Sequence[str]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        missing = [name for name in axes if name not in self.axes]
+        if missing:
+            raise TableError(f"cannot project a table over {self.axes} on {missing[0]!r}")
+        drop = tuple(i for i, name in enumerate(self.axes) if name not in axes)
+        return tuple(name for name in self.axes if name in axes), drop
+
+    def multiply(self, other: Table) -> Table:
+        """The product on the union of the axes."""
+        axes = self.axes + tuple(name for name in other.axes if name not in self.axes)
+        sizes = {**other.sizes, **self.sizes}
+        clash = [name for name, size in other.sizes.items() if sizes[name] != size]
+        if clash:
+            raise TableError(
+                f"{clash[0]!r} has {sizes[clash[0]]} levels in one table, {other.sizes[clash[0]]} in another"
+            )
+        require_cells(f"the product over {axes}", (sizes[name] for name in axes))
+        return Table(axes, self.spread(axes) * other.spread(axes))
+
+    def spread(self, axes: Sequence[str]) -> Array:
+        """The values with an axis of length 1 for each of `axes` that the table lacks, ready to broadcast."""
+        present = [name for name in axes if name in self.axes]
+        arranged = self.arrange(present).values
+        return arranged.reshape([self.sizes.get(name, 1) for name in axes])
+
+    def select(self, levels: Mapping[str, int]) -> Table:
+        """The slice where each named attribute has the given code."""
+        index = tuple(levels.get(name, slice(None)) for name in self.axes)
+        return Table(tuple(name for name in self.axes if name not in levels), np.asarray(self.values[index]))
+
+    def normalise(self, child: str | None = None) -> Table:
+        """Divide by the total, or make every row along `child` sum to 1; a row of zeros becomes uniform."""
+        if child is not None and child not in self.axes:
+            raise TableError(f"cannot normalise a table over {self.axes} along {child!r}")
+        values = np.asarray(self.values, dtype=np.float64)
+        axis = tuple(range(values.ndim)) if child is None else (self.axes.index(child),)
+        sums = values.sum(axis=axis, keepdims=True)
+        share = 1.0 / count_cells(values.shape[i] for i in axis)
+        return Table(self.axes, np.where(sums > 0, values / np.where(sums > 0, sums, 1.0), share))
+
+    def close_to(self, other: Table, tolerance: float = 1e-12) -> bool:
+        """Whether both tables have the same axes, in any order, and the same values up to `tolerance`."""
+        if set(self.axes) != set(other.axes) or self.sizes != {n: other.sizes[n] for n in self.axes}:
+            return False
+        return bool(np.allclose(self.values, other.arrange(self.axes).values, rtol=0.0, atol=tolerance))

@@ -1,1 +1,0 @@
-"""Pure values that every layer speaks: schema, table, graph, law, measurement."""
