@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from discreet.learn import greedy as structure
     from discreet.networks import credal, examples
     from discreet.networks.formats.bif import read_bif, write_bif
-    from discreet.networks.formats.network_json import read_network, write_network
+    from discreet.networks.formats.model_files import read_network, write_network
     from discreet.networks.formats.release import read_release, write_release
     from discreet.networks.network import Network
     from discreet.networks.synthetic import Rows
@@ -84,11 +84,11 @@ _HOMES = {
     "open_ledger": "discreet.core.ledger",
     "posterior": "discreet.papers.posterior",
     "read_bif": "discreet.networks.formats.bif",
-    "read_network": "discreet.networks.formats.network_json",
+    "read_network": "discreet.networks.formats.model_files",
     "read_release": "discreet.networks.formats.release",
     "structure": "discreet.learn.greedy",
     "write_bif": "discreet.networks.formats.bif",
-    "write_network": "discreet.networks.formats.network_json",
+    "write_network": "discreet.networks.formats.model_files",
     "write_release": "discreet.networks.formats.release",
 }
 

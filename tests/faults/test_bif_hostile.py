@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discreet.networks import examples
 from discreet.networks.formats.bif import format_bif, parse_bif, read_bif, write_bif
-from discreet.networks.formats.bif_tokens import Tokens
+from discreet.networks.formats.bif_reader import Tokens
 from discreet.networks.network import Network
 from discreet.values.errors import DiscreetError, FormatError, TooLarge
 
@@ -53,20 +53,25 @@ def test_the_good_file_is_good() -> None:
         ("0.5, 0.5", "0.5.5, 0.5", 14, "'0.5.5' is not a number"),
         ("0.5, 0.5", "high, low", 14, "'high' is not a number"),
         ("0.5, 0.5", "__import__, 0.5", 14, "'__import__' is not a number"),
-        ("0.1, 0.9", "0.2, 0.9", 13, r"row \('yes'\) of 'b' sums to 1.1; it must sum to 1 within 0.001"),
-        ("0.25, 0.75", "0, 0", 10, r"row \(\) of 'a' sums to 0;"),
-        ("0.5, 0.5", "0.5", 14, "a row of 'b' has 1 numbers, not 2"),
-        ("0.5, 0.5", "0.5 0.25 0.25", 14, "a row of 'b' has 3 numbers, not 2"),
-        ("0.25, 0.75", "0.25, 0.75, 0", 10, "a row of 'a' has 3 numbers, not 2"),
-        ("  (no) 0.5, 0.5;\n", "", 12, r"variable 'b' lacks row \('no'\)"),
-        ("(no) 0.5", "(yes) 0.5", 14, r"variable 'b' has row \('yes'\) twice"),
-        ("(no) 0.5", "(maybe) 0.5", 14, "a row of 'b' names 'maybe', no state of 'a'"),
-        ("(no) 0.5", "(no, hi) 0.5", 14, "a row of 'b' has 2 states, not 1"),
+        (
+            "0.1, 0.9",
+            "0.2, 0.9",
+            13,
+            r"conditional \('yes'\) of 'b' sums to 1.1; it must sum to 1 within 0.001",
+        ),
+        ("0.25, 0.75", "0, 0", 10, r"conditional \(\) of 'a' sums to 0;"),
+        ("0.5, 0.5", "0.5", 14, "a conditional of 'b' has 1 numbers, not 2"),
+        ("0.5, 0.5", "0.5 0.25 0.25", 14, "a conditional of 'b' has 3 numbers, not 2"),
+        ("0.25, 0.75", "0.25, 0.75, 0", 10, "a conditional of 'a' has 3 numbers, not 2"),
+        ("  (no) 0.5, 0.5;\n", "", 12, r"variable 'b' lacks the conditional \('no'\)"),
+        ("(no) 0.5", "(yes) 0.5", 14, r"variable 'b' has the conditional \('yes'\) twice"),
+        ("(no) 0.5", "(maybe) 0.5", 14, "a conditional of 'b' names 'maybe', no state of 'a'"),
+        ("(no) 0.5", "(no, hi) 0.5", 14, "a conditional of 'b' has 2 states, not 1"),
         ("(no) 0.5", "(no 0.5", 14, r"'\(' begins an entry that lacks its '\)'"),
-        ("(no) 0.5", "table 0.5", 14, "a row of 'b' has 2 numbers, not 4"),
-        ("(no) 0.5, 0.5", "table .5 .5 .5 .5", 14, "a whole table and also single rows"),
-        ("(no) 0.5", "no 0.5", 14, "found 'no' where a row of 'b' begins"),
-        ("(no) 0.5, 0.5", "default 1 0; default 1 0", 14, "found 'default' where a row"),
+        ("(no) 0.5", "table 0.5", 14, "a conditional of 'b' has 2 numbers, not 4"),
+        ("(no) 0.5, 0.5", "table .5 .5 .5 .5", 14, "a whole table and also single conditionals"),
+        ("(no) 0.5", "no 0.5", 14, "found 'no' where a conditional of 'b' should begin"),
+        ("(no) 0.5, 0.5", "default 1 0; default 1 0", 14, "found 'default' where a conditional"),
         ("[ 2 ] { hi", "[ 3 ] { hi", 7, "variable 'b' declares '3' states and lists 2"),
         ("[ 2 ] { hi", "[ two ] { hi", 7, "variable 'b' declares 'two' states and lists 2"),
         ("[ 2 ] { hi", "[ 2.0 ] { hi", 7, "variable 'b' declares '2.0' states and lists 2"),
@@ -90,8 +95,8 @@ def test_the_good_file_is_good() -> None:
         ("unknown {", "unknown { hello", 1, "found 'hello' in the network block"),
         ("0.5, 0.5;\n}", "0.5, 0.5;\n", 14, "the file ends inside a block"),
         ("0.5, 0.5;", "0.5, 0.5", 14, r"'\(' begins an entry that lacks its ';'"),
-        ("0.1, 0.9;", "0.1, 0.9", 14, r"found '\(' where ';' should end a row of 'b'"),
-        ("0.25, 0.75;", "0.25, 0.75", 11, "found '}' where ';' should end a row of 'a'"),
+        ("0.1, 0.9;", "0.1, 0.9", 14, r"found '\(' where ';' should end a conditional of 'b'"),
+        ("0.25, 0.75;", "0.25, 0.75", 11, "found '}' where ';' should end a conditional of 'a'"),
         ("hi, lo }", 'hi, "lo }', 7, "a quoted name is never closed"),
         ("hi, lo }", "hi, lo /* }", 7, "a comment is never closed"),
         ("hi, lo }", "hi, lo /*/ }", 7, "a comment is never closed"),

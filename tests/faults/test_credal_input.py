@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from fractions import Fraction
@@ -11,8 +12,7 @@ import numpy as np
 import pytest
 
 from discreet.networks import examples
-from discreet.networks.credal import CredalNetwork, calibrated, contaminate, from_noise, idm
-from discreet.networks.credal.document import format_credal, parse_credal
+from discreet.networks.credal import CredalNetwork, calibrated, contaminate, from_noise, idm, parse_credal
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.errors import (
@@ -70,7 +70,7 @@ def test_ends_that_leave_no_distribution_are_refused(lower: Any, upper: Any, sai
 )
 def test_a_file_that_was_tampered_with_is_refused(spoil: Callable[[dict[str, Any]], Any], said: str) -> None:
     """Every refusal is a FormatError that says what is wrong."""
-    document = json.loads(format_credal(contaminate(examples.asia(), 0.1)))
+    document = copy.deepcopy(contaminate(examples.asia(), 0.1).to_json())
     spoil(document)
     with pytest.raises(FormatError, match=said):
         parse_credal(json.dumps(document))
@@ -84,7 +84,7 @@ def test_what_is_no_document_is_refused(text: str) -> None:
 
 
 def test_questions_that_cannot_be_answered_are_refused() -> None:
-    """Unknown names and levels, empty sets, wrong values, an unknown method."""
+    """Unknown names and levels, empty sets, an empty event, an unknown method."""
     credal = contaminate(examples.asia(), 0.1)
     with pytest.raises(QueryError, match="unknown attribute"):
         credal.query("nose")
@@ -92,16 +92,10 @@ def test_questions_that_cannot_be_answered_are_refused() -> None:
         credal.query("lung", {"smoke": ["yes", "perhaps"]})
     with pytest.raises(QueryError, match="allows no level"):
         credal.query("lung", {"smoke": []})
-    with pytest.raises(QueryError, match="each of its levels"):
-        credal.expectation("lung", {"yes": 1.0})
-    with pytest.raises(QueryError, match="finite"):
-        credal.expectation("lung", [np.inf, 0.0])
     with pytest.raises(QueryError, match="event is empty"):
         credal.probability({})
     with pytest.raises(QueryError, match="the method is"):
         credal.query("lung", method="loopy")  # type: ignore[arg-type]
-    with pytest.raises(QueryError, match="named by a level"):
-        credal.vertices("lung")
 
 
 def test_impossible_evidence_is_refused_by_its_labels() -> None:

@@ -88,7 +88,7 @@ def test_evidence_that_cannot_happen(ask: Callable[..., Any]) -> None:
     with pytest.raises(ImpossibleEvidence, match=said):
         ask(given=CONTRADICTION)
     with pytest.raises(
-        ImpossibleEvidence, match=r"^the evidence \(either=no, lung in part\) has probability zero"
+        ImpossibleEvidence, match=r"^the evidence \(either=no, lung by likelihood\) has probability zero"
     ):
         ask(given={"either": "no"}, likelihood={"lung": {"yes": 0.3}})
     with pytest.raises(ImpossibleEvidence, match="has probability zero"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.networks.formats.edges import format_edges, parse_arrows, parse_edges
-from discreet.networks.formats.reading import read_graph
+from discreet.networks.formats.model_files import read_graph
 from discreet.values.errors import DiscreetError, GraphError
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema

@@ -62,8 +62,11 @@ def test_the_schema_fixes_the_order_of_the_nodes() -> None:
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        ({"a": [0.5, 0.6]}, r"table of 'a': the row at \(\) sums to 1\.1; it must sum to 1 within 1e-06"),
-        ({"b": [[0.2, 0.3, 0.5], [0, 0, 0.9]]}, r"'b': the row at \(a=(1|y)\) sums to 0\.9"),
+        (
+            {"a": [0.5, 0.6]},
+            r"table of 'a': the conditional at \(\) sums to 1\.1; it must sum to 1 within 1e-06",
+        ),
+        ({"b": [[0.2, 0.3, 0.5], [0, 0, 0.9]]}, r"'b': the conditional at \(a=(1|y)\) sums to 0\.9"),
         ({"a": [-0.25, 1.25]}, r"table of 'a' holds the negative probability -0\.25"),
         ({"a": [np.nan, 1.0]}, "table of 'a' holds a value that is not a finite number"),
         ({"a": [np.inf, 1.0]}, "table of 'a' holds a value that is not a finite number"),
@@ -118,7 +121,7 @@ def test_the_plain_constructor_checks_as_much() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.floats(-1, 1))
-def test_rows_may_be_off_by_rounding_only(seed: int, off: float) -> None:
+def test_conditionals_may_be_off_by_rounding_only(seed: int, off: float) -> None:
     rng = np.random.default_rng(seed)
     rows: npt.NDArray[np.float64] = rng.dirichlet([1, 1, 1], size=2)
     rows[1] *= 1 + 0.9e-6 * off
@@ -127,7 +130,7 @@ def test_rows_may_be_off_by_rounding_only(seed: int, off: float) -> None:
     for given_ in ({}, {"a": "y"}, {"a": "x"}):
         assert network.query("b", given_).probabilities.sum() == pytest.approx(1, abs=1e-6)
     rows[1] *= 1 + np.copysign(2.1e-6, off)
-    with pytest.raises(NetworkError, match=r"table of 'b': the row at \(a=(1|y)\)"):
+    with pytest.raises(NetworkError, match=r"table of 'b': the conditional at \(a=(1|y)\)"):
         build(b=rows)
 
 

@@ -19,7 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.networks import synthetic as rows
-from discreet.networks.auxiliary import weigh_stray
 from discreet.networks.formats import synthetic_files as row_files
 from discreet.networks.formats.synthetic_files import neutralise, quote
 from discreet.networks.network import Network
@@ -253,10 +252,10 @@ def test_stray_bits_set_rows_apart_from_answers_by_their_weight(high: float) -> 
     """Rows have the law of the bits that spell a level; answers are no further from it than stray bits weigh."""
     network = make_spelled(high, 5)
     chances = np.array([math.prod((1 - high, high)[code >> i & 1] for i in range(3)) for code in range(8)])
-    stray = weigh_stray(network)
+    stray = network.stray
     assert stray == pytest.approx(chances[5:].sum())
     spelled = chances[:5] / chances[:5].sum()
-    asked = network.query("grade", intervals=False).probabilities
+    asked = network.query("grade", intervals="none").probabilities
     assert asked == pytest.approx([*chances[:4], chances[4:].sum()])
     assert 0 < np.abs(asked - spelled).sum() / 2 <= stray + 1e-12
     drawn = np.bincount(network.sample(50_000, rng=5).codes()["grade"], minlength=5) / 50_000
@@ -267,9 +266,9 @@ def test_stray_bits_set_rows_apart_from_answers_by_their_weight(high: float) -> 
 
 def test_bits_that_spell_a_level_always_weigh_nothing() -> None:
     """Eight levels need all that three bits can spell; a network without bits has none."""
-    assert weigh_stray(make_spelled(0.5, 8)) == 0.0
+    assert make_spelled(0.5, 8).stray == 0.0
     plain = Network.build({"a": ["x", "y"]}, {"a": ()}, {"a": [0.5, 0.5]})
-    assert weigh_stray(plain) == 0.0
+    assert plain.stray == 0.0
 
 
 DANGEROUS = [

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.values.errors import NetworkError, QueryError
+from discreet.values.errors import QueryError
 
 if TYPE_CHECKING:
-    from discreet.networks.answer import Answer, Explanation
-    from discreet.networks.credal.interval import Decision
-    from discreet.networks.credal.network import CredalNetwork
-    from discreet.networks.credal.respondent import Event, Respondent
+    from discreet.networks.answer import Answer, Decision, EventProbability, Explanation
+    from discreet.networks.credal_network import CredalNetwork
     from discreet.networks.network import Network
-
-
-class IntervalKind(StrEnum):
-    """The choices of --interval; the models' own name for them is not imported before it is needed."""
-
-    GUARANTEED = "guaranteed"
-    CALIBRATED = "calibrated"
-    NONE = "none"
 
 
 Model = Annotated[
@@ -47,28 +36,33 @@ def query(
         typer.Option(metavar="FILE", help="Ask every line of this file as well; '#' starts a comment."),
     ] = None,
     interval: Annotated[
-        IntervalKind | None,
+        str | None,
         typer.Option(
+            metavar="guaranteed|calibrated|none",
             show_default="guaranteed, if a private release has them and that is quick",
-            help="What noise has hidden lies inside: all at once with 95 % (guaranteed; asked for, it may take "
-            "minutes), about 95 % of the time (calibrated, narrower), or no intervals.",
+            help="What the answer would be without the noise lies inside: 95 % sure for all answers together "
+            "(guaranteed; asked for, it may take minutes), or about 95 % of the time (calibrated, narrower).",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask what-if questions: distributions, probabilities, the most probable explanation; intervals stand beside."""
-    from discreet.networks.formats.reading import read_any
-    from discreet.networks.question import Question
+    from discreet.networks.credal_network import CredalNetwork
+    from discreet.networks.formats.model_files import find_network, read
+    from discreet.networks.intervals import Intervals
+    from discreet.networks.question import Question, check_intervals
 
     asked = [*(questions or []), *(_read_lines(file) if file else [])]
     if not asked:
         raise QueryError('nothing was asked; write for example "P(lung | smoke=yes)"')
     parsed = [Question.parse(text) for text in asked]  # a typing error in the last one costs no waiting
-    model = read_any(network)
-    respondent = _find_respondent(model, interval)
+    kind = Intervals.read(interval)
+    found = read(network)
+    model = found if isinstance(found, CredalNetwork) else find_network(found, network)
+    check_intervals(model, kind)
     _warn_of_stray_bits(model)
     for text, question in zip(asked, parsed, strict=True):
-        answer = respondent.answer(question)
+        answer = question.ask(model, kind)
         typer.echo(
             json.dumps(_to_json(text, answer), ensure_ascii=False) if as_json else _to_text(text, answer)
         )
@@ -90,7 +84,7 @@ def synthesize(
     ] = False,
 ) -> None:
     """Draw synthetic rows from a network, all of them or only those with certain levels."""
-    from discreet.networks.formats.reading import read_model
+    from discreet.networks.formats.model_files import read_model
     from discreet.networks.question import read_levels
 
     model = read_model(network)
@@ -102,29 +96,14 @@ def synthesize(
     typer.echo(f"{rows:,} rows of {len(model.declared)} attributes, seed {seed}: {out}")
 
 
-def _find_respondent(model: Network | CredalNetwork, interval: IntervalKind | None) -> Respondent:
-    """Whoever answers; a refusal of intervals that the release cannot have says which release can."""
-    from discreet.networks.credal.attachment import explain_lack
-    from discreet.networks.credal.respondent import Kind, Respondent
-    from discreet.networks.network import Network
-
-    try:
-        return Respondent(model, None if interval is None else Kind(interval.value))
-    except NetworkError as error:
-        lack = explain_lack(model) if isinstance(model, Network) else ""
-        raise NetworkError(f"no intervals: {lack}" if lack else str(error)) from None
-
-
 def _warn_of_stray_bits(model: Network | CredalNetwork) -> None:
     """Say on stderr that synthetic rows have other shares than answers, where bits may spell no level."""
-    from discreet.networks.auxiliary import weigh_stray
     from discreet.networks.network import Network
 
-    stray = weigh_stray(model) if isinstance(model, Network) else 0.0
-    if stray > 0:
+    if isinstance(model, Network) and model.stray > 0:
         typer.echo(
-            f"note: bits that spell no level have a probability of up to {stray:.2g} here; answers count them as near "
-            "levels, synthetic rows leave them out",
+            f"note: bits that spell no level have a probability of up to {model.stray:.2g} here; answers count them as "
+            "near levels, synthetic rows leave them out",
             err=True,
         )
 
@@ -145,12 +124,11 @@ def _read_lines(file: Path) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def _to_text(text: str, answer: Answer | Explanation | Decision | Event) -> str:
-    from discreet.networks.answer import Explanation
-    from discreet.networks.credal.respondent import Event
+def _to_text(text: str, answer: Answer | EventProbability | Explanation | Decision) -> str:
+    from discreet.networks.answer import EventProbability, Explanation
 
-    if isinstance(answer, Event):
-        ends = "" if answer.ends is None else f"  [{answer.ends[0]:.6f}, {answer.ends[1]:.6f}]"
+    if isinstance(answer, EventProbability):
+        ends = "" if answer.lower is None else f"  [{answer.lower:.6f}, {answer.upper:.6f}]"
         meaning = f"\n  {answer.meaning}" if answer.meaning else ""
         return f"{text.strip()} = {answer.probability:.6f}{ends}{meaning}"
     if isinstance(answer, Explanation):
@@ -159,10 +137,8 @@ def _to_text(text: str, answer: Answer | Explanation | Decision | Event) -> str:
     return str(answer)
 
 
-def _to_json(text: str, answer: Answer | Explanation | Decision | Event) -> dict[str, Any]:
-    from discreet.networks.answer import Explanation
-    from discreet.networks.credal.interval import Decision
-    from discreet.networks.credal.respondent import Event
+def _to_json(text: str, answer: Answer | EventProbability | Explanation | Decision) -> dict[str, Any]:
+    from discreet.networks.answer import Decision, EventProbability, Explanation
 
     if isinstance(answer, Explanation):
         return {"question": text, "levels": answer.levels, "probability": answer.probability}
@@ -173,8 +149,8 @@ def _to_json(text: str, answer: Answer | Explanation | Decision | Event) -> dict
             "seen to be best": list(answer.seen),
         }
     meaning = {"meaning": answer.meaning} if answer.meaning else {}
-    if isinstance(answer, Event):
-        ends = {} if answer.ends is None else {"lower": answer.ends[0], "upper": answer.ends[1]}
+    if isinstance(answer, EventProbability):
+        ends = {} if answer.lower is None else {"lower": answer.lower, "upper": answer.upper}
         return {"question": text, "probability": answer.probability, **ends, **meaning}
     cells = []
     for level, probability in answer.items():

@@ -54,7 +54,7 @@ def compare(
 ) -> None:
     """Compare two networks over the same attributes: tables by L1 and KL, marginals by total variation."""
     from discreet.judge.compare import compare as run
-    from discreet.networks.formats.reading import read_model
+    from discreet.networks.formats.model_files import read_model
 
     found = run(read_model(one), read_model(other))
     if as_json:

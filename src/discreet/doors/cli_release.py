@@ -225,7 +225,7 @@ def read_options(
 
 def read_question(schema: Path, graph: Path | None) -> tuple[Schema, DAG | None]:
     """The schema and the graph in these files, the nodes in the order of the schema."""
-    from discreet.networks.formats.reading import read_graph
+    from discreet.networks.formats.model_files import read_graph
     from discreet.values.schema import Schema
 
     declared = Schema.read(schema)

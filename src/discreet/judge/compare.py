@@ -78,7 +78,7 @@ def _compare_tables(one: Network, other: Network, name: str) -> tuple[float | No
     if set(parents) != set(other.dag.parents_of(name)):
         return None, None
     true, estimate = one.cpt(name), other.cpt(name).arrange(one.dag.family(name))
-    weights = one.query(parents, intervals=False).table if parents else None
+    weights = one.query(parents, intervals="none").table if parents else None
     l1 = compare_conditionals(true, estimate, parents, "l1", weights=weights)
     kl = compare_conditionals(true, estimate, parents, "kl", weights=weights)
     return l1, kl

@@ -17,14 +17,13 @@ from discreet.judge.report_parts.bars import Ends, draw_table
 from discreet.judge.report_parts.drawing import draw_ceiling, draw_graph, draw_shares
 from discreet.judge.report_parts.page import assemble, figure
 from discreet.networks.formats.release import Release, require_loss
+from discreet.networks.intervals import COVERAGE
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.budget import ZCDP, Budget, Infinite, budget_from_json
 from discreet.values.errors import DiscreetError
 from discreet.values.files import write_text
 
-COVERAGE = 0.95
-"""Of the intervals in the tables, all at once."""
 SMALL, LARGE = 0.02, 0.1
 """Expected errors below the first are called small, above the second large."""
 WORST = 8
@@ -53,7 +52,7 @@ def make_page(release: Release, audit: Audit | None = None) -> str:
         _write_meaning(known, loss),
         _write_graph(network, known),
         _write_worst(known),
-        _write_tables(network, find_intervals(network)),
+        _write_tables(network, *find_intervals(network)),
         _write_ledger(known),
         *([] if audit is None else [write_audit(audit, loss)]),
         _write_use(network, name, said),
@@ -62,15 +61,19 @@ def make_page(release: Release, audit: Audit | None = None) -> str:
     return assemble(f"A private release of {name}", parts)
 
 
-def find_intervals(network: Network) -> dict[str, Ends]:
-    """For each node the least and greatest tables that the noise leaves open, or nothing if that cannot be told."""
-    from discreet.networks.credal.guaranteed import from_noise
+def find_intervals(network: Network) -> tuple[dict[str, Ends], str]:
+    """For each node the least and the greatest table that the noise leaves open, and what that means; or why there are
+    none."""
+    from discreet.networks.credal import from_noise
 
     try:
         credal = from_noise(network, COVERAGE)
-        return {name: credal.ends(name) for name in network.nodes}
-    except DiscreetError:
-        return {}
+    except DiscreetError as error:
+        return {}, f"{str(error)[:1].upper()}{str(error)[1:]}."
+    return {name: credal.ends(name) for name in network.nodes}, (
+        f"The line through each bar is what the noise leaves open. {100 * COVERAGE:g} % sure, for all lines together: "
+        "without the noise, the bar would end on its line."
+    )
 
 
 def grade(error: float) -> str:
@@ -206,22 +209,16 @@ def _describe(error: float) -> str:
     return {"good": "small", "fair": "moderate", "bad": "large"}[grade(error)]
 
 
-def _write_tables(network: Network, intervals: Mapping[str, Ends]) -> str:
+def _write_tables(network: Network, intervals: Mapping[str, Ends], words: str) -> str:
     cards = []
     for name in network.nodes[:MOST_TABLES]:
         parents = network.dag.parents_of(name)
         given = f" given {', '.join(parents)}" if parents else ""
         table = draw_table(network, name, intervals.get(name))
         cards.append(f'<div class="card"><h3>{escape(name)}{escape(given)}</h3>{table}</div>')
-    words = (
-        f"The line through each bar is what the noise leaves open: with probability {COVERAGE:.0%} over the noise, all "
-        "of these intervals at once contain what would have been published without noise."
-        if intervals
-        else "Intervals cannot be told for this learner."
-    )
     rest = len(network.nodes) - MOST_TABLES
     more = f"<p class='note'>{rest} more tables are in the document.</p>" if rest > 0 else ""
-    return f'<h2>The tables</h2><p>{words}</p><div class="tables">{"".join(cards)}</div>{more}'
+    return f'<h2>The tables</h2><p>{escape(words)}</p><div class="tables">{"".join(cards)}</div>{more}'
 
 
 def _write_ledger(known: Provenance) -> str:

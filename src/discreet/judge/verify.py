@@ -15,8 +15,8 @@ from discreet.core.mechanism import is_covered
 from discreet.judge.claims import find_loss
 from discreet.judge.replay import find_obstacle, read_finite, replay
 from discreet.judge.verification import Check, Verification
-from discreet.networks.formats.network_json import MAX_BYTES, load_strictly
-from discreet.networks.formats.release import FORMAT, VERSION, Release, parse_release, state_promise
+from discreet.networks.formats.documents import MAX_BYTES, load_strictly
+from discreet.networks.formats.release import RELEASE, Release, parse_release, state_promise
 from discreet.papers.subsample import Subsampling
 from discreet.values.budget import ZCDP, Budget, Finite, Infinite, PureDP, Unit, budget_from_json
 from discreet.values.errors import DiscreetError, FormatError
@@ -52,8 +52,8 @@ def verify_file(path: str | os.PathLike[str], ledger: Ledger | None = None) -> V
             raise error from None
         if (
             not isinstance(document, dict)
-            or document.get("format") != FORMAT
-            or document.get("version") != VERSION
+            or document.get("format") != RELEASE.format
+            or document.get("version") != RELEASE.version
         ):
             raise
         return Verification((Check("form", False, str(error)),))
@@ -72,9 +72,7 @@ def verify(release: Release, ledger: Ledger | None = None) -> Verification:
         ("promise", lambda: _check_promise(release)),
         ("ledger", lambda: _check_ledger(release, ledger)),
     ]
-    form = (
-        f"a release of version {VERSION}: {len(release.network.nodes)} attributes, {_count_tables(release)}"
-    )
+    form = f"a release of version {RELEASE.version}: {len(release.network.nodes)} attributes, {_count_tables(release)}"
     return Verification((Check("form", True, form), *(_run(name, step) for name, step in steps)))
 
 

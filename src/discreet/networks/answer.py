@@ -1,4 +1,4 @@
-"""The answer to a query: a distribution over the levels of one or several attributes, with their labels."""
+"""What is answered: a distribution with its intervals, the probability of an event, the most probable levels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Answer(Mapping[Any, float]):
     """Where the answer has intervals: their lower ends, shaped like the table."""
     upper: Array | None = None
     meaning: str = ""
-    """What the intervals promise, in a sentence."""
+    """What the intervals promise, or why there are none, in a sentence."""
 
     def __getitem__(self, level: Any) -> float:
         return float(self.table.values[self._encode(level)])
@@ -107,13 +107,13 @@ class Answer(Mapping[Any, float]):
         )
 
     def _repr_html_(self) -> str:
-        rows = "".join(
+        lines = "".join(
             f"<tr><td style='text-align:left'>{escape(label)}</td><td>{probability:.4f}{ends}</td><td>"
             f"<div style='background:#4878a8;height:.7em;width:{100 * probability:.1f}px'></div></td></tr>"
             for label, probability, ends in self._shown()
         )
         foot = f"<tr><td colspan='3' style='text-align:left'>{escape(self.meaning)}</td></tr>"
-        return f"<table><caption>{escape(self.title)}</caption>{rows}{foot if self.meaning else ''}</table>"
+        return f"<table><caption>{escape(self.title)}</caption>{lines}{foot if self.meaning else ''}</table>"
 
     def _shown(self) -> list[tuple[str, float, str]]:
         """The label, the probability and, if there is one, the interval of each level that is printed."""
@@ -133,6 +133,17 @@ class Answer(Mapping[Any, float]):
 
 
 @dataclass(frozen=True, slots=True)
+class EventProbability:
+    """The probability of an event, with its interval if it has one."""
+
+    probability: float
+    lower: float | None = None
+    upper: float | None = None
+    meaning: str = ""
+    """What the interval promises, or why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """The most probable levels of some attributes, and how probable they are given the evidence."""
 
@@ -145,3 +156,57 @@ class Explanation:
         if name not in self.levels:
             raise QueryError(f"{show(name)} is not explained; explained are {list_some(self.levels)}")
         return self.levels[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A number that is known to lie between two ends, and the values that were seen to be attained."""
+
+    lower: float
+    upper: float
+    attained: tuple[float, float] | None = None
+    """The least and the greatest value that some network of the set gives; the exact ends lie beyond them."""
+
+    @property
+    def width(self) -> float:
+        """The distance of the ends."""
+        return self.upper - self.lower
+
+    @property
+    def gap(self) -> float:
+        """How much narrower, at the most, the exact interval can be; infinite if no attained values are known."""
+        if self.attained is None:
+            return float("inf")
+        return self.attained[0] - self.lower + self.upper - self.attained[1]
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.lower, self.upper))
+
+    def __str__(self) -> str:
+        return f"[{self.lower:.4f}, {self.upper:.4f}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The levels of an attribute that can be its most probable one."""
+
+    target: str
+    given: str
+    levels: tuple[str, ...]
+    """No other level is certainly more probable than one of these; the most probable one is among them."""
+    seen: tuple[str, ...]
+    """Those that are the most probable one in some network of the set."""
+
+    @property
+    def certain(self) -> bool:
+        """Whether one level only is left."""
+        return len(self.levels) == 1
+
+    def __str__(self) -> str:
+        given = f" given {self.given}" if self.given else ""
+        if self.certain:
+            return f"the most probable {self.target}{given} is certainly {self.levels[0]}"
+        return f"the most probable {self.target}{given} is certainly one of {{{', '.join(self.levels)}}}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,13 @@ import numpy.typing as npt
 from discreet.values.errors import DiscreetError, QueryError
 from discreet.values.schema import Attribute, Schema
 from discreet.values.schema.intake import open_table
+from discreet.values.table import require_cells
 from discreet.values.wording import list_some, show
 
 Given = Mapping[str, Any]
 Likelihood = Mapping[str, Mapping[str, float] | npt.ArrayLike]
+CodeSets = Mapping[str, Sequence[int]]
+"""For each observed attribute the codes that it may have: one, or several."""
 
 
 def require_attribute(schema: Schema, name: str) -> Attribute:
@@ -53,6 +56,48 @@ def encode_evidence(schema: Schema, given: Given | None) -> dict[str, int]:
                 f"evidence {show(name)} = {show(level)}: no such level; allowed are {list_some(attribute.levels)}"
             ) from None
     return codes
+
+
+def encode_sets(schema: Schema, given: Given | None) -> dict[str, list[int]]:
+    """The codes that each observed attribute may have, where evidence is a level or any collection of levels."""
+    found: dict[str, list[int]] = {}
+    for name, level in _require_mapping("evidence", given, "their levels").items():
+        require_attribute(schema, name)
+        levels = _list_levels(level)
+        if not levels:
+            raise QueryError(f"evidence {show(name)} allows no level; name one or several")
+        found[name] = sorted({encode_evidence(schema, {name: one})[name] for one in levels})
+    return found
+
+
+def pose_event(schema: Schema, event: Given) -> tuple[tuple[str, ...], npt.NDArray[np.float64]]:
+    """The attributes that an event is about, and the function of their levels that is 1 where it happens."""
+    happens = encode_sets(schema, event)
+    if not happens:
+        raise QueryError("the event is empty; name a level of at least one attribute")
+    shape = [schema[name].size for name in happens]
+    require_cells(f"the event over {', '.join(happens)}", shape)
+    function = np.ones([1] * len(shape))
+    for axis, (codes, size) in enumerate(zip(happens.values(), shape, strict=True)):
+        inside = np.isin(np.arange(size), codes).astype(np.float64)
+        function = function * inside.reshape([-1 if k == axis else 1 for k in range(len(shape))])
+    return tuple(happens), function
+
+
+def weigh_sets(schema: Schema, given: Given | None) -> dict[str, npt.NDArray[np.float64]]:
+    """The same evidence as a likelihood: 1 for the levels that it allows."""
+    return {
+        name: np.isin(np.arange(schema[name].size), codes).astype(np.float64)
+        for name, codes in encode_sets(schema, given).items()
+    }
+
+
+def describe_evidence(given: Given | None, likelihood: Likelihood | None = None) -> str:
+    """The evidence as one writes it on paper: smoke=yes, age=young|old, xray by likelihood."""
+    observed = [
+        f"{name}={'|'.join(str(one) for one in _list_levels(level))}" for name, level in (given or {}).items()
+    ]
+    return ", ".join(observed + [f"{name} by likelihood" for name in likelihood or ()])
 
 
 def encode_likelihood(schema: Schema, likelihood: Likelihood | None) -> dict[str, npt.NDArray[np.float64]]:
@@ -103,6 +148,13 @@ def encode_evidence_rows(schema: Schema, rows: Any) -> npt.NDArray[np.int64]:
         column = codes[attribute.name].astype(np.int64)
         found[:, schema.names.index(attribute.name)] = np.where(column < attribute.size, column, -1)
     return found
+
+
+def _list_levels(level: Any) -> list[Any]:
+    """A single level as a list of one; text is a level, not a collection of characters."""
+    if isinstance(level, str) or not isinstance(level, Iterable):
+        return [level]
+    return list(level)
 
 
 def _require_mapping(what: str, given: Mapping[str, Any] | None, to: str) -> Mapping[str, Any]:

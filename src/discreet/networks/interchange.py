@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from discreet.networks.credal_network import CredalNetwork
 from discreet.networks.network import Network
 from discreet.values.errors import GraphError, MissingExtra, NetworkError
 from discreet.values.graph import DAG
 from discreet.values.schema import Attribute, Schema
 from discreet.values.table import Array, Table
 from discreet.values.wording import list_some, show
-
-if TYPE_CHECKING:
-    from discreet.networks.credal.network import CredalNetwork
 
 
 def to_pgmpy(network: Network) -> Any:
@@ -99,26 +97,24 @@ def from_pyagrum(model: Any) -> Network:
 
 
 def from_pyagrum_credal(model: Any) -> CredalNetwork:
-    """The credal network in a pyAgrum `CredalNet`: each row's interval hull of its vertices.
+    """The credal network in a pyAgrum `CredalNet`: the interval hull of each conditional's vertices.
 
-    pyAgrum keeps a list of vertices for every row. Two levels are kept exactly; with more, the hull may contain
+    pyAgrum keeps a list of vertices for every conditional. Two levels are kept exactly; with more, the hull may contain
     distributions that the vertices do not span, so bounds over it are valid, if wider.
     """
-    from discreet.networks.credal.network import CredalNetwork
-
     if not hasattr(model, "credalNet_currentCpt") or not hasattr(model, "current_bn"):
         raise NetworkError(f"a {type(model).__name__} is not a credal network of pyAgrum")
     graph = model.current_bn()
-    rows = model.credalNet_currentCpt()
+    vertices = model.credalNet_currentCpt()
     names = {node: graph.variable(node).name() for node in sorted(graph.nodes())}
     schema = Schema(tuple(Attribute(name, tuple(graph.variable(name).labels())) for name in names.values()))
     parents, lower, upper = {}, {}, {}
     for node, name in names.items():
         axes = tuple(graph.cpt(name).names)
         parents[name] = axes[1:]
-        # Rows are listed with the first parent fastest, so the last parent's axis comes first.
+        # Conditionals are listed with the first parent fastest, so the last parent's axis comes first.
         shape = [schema[parent].size for parent in reversed(axes[1:])]
-        ends = [np.array([reduce(row, axis=0) for row in rows[node]]) for reduce in (np.min, np.max)]
+        ends = [np.array([reduce(found, axis=0) for found in vertices[node]]) for reduce in (np.min, np.max)]
         low, high = (
             Table((*reversed(axes[1:]), name), end.reshape(*shape, -1)).arrange((*axes[1:], name)).values
             for end in ends

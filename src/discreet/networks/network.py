@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -13,29 +13,38 @@ import numpy.typing as npt
 from discreet.compute.inference import Engine, Marginals
 from discreet.compute.likelihood import log_likelihood
 from discreet.compute.sampling import Seed
-from discreet.networks.answer import Answer, Explanation
-from discreet.networks.auxiliary import find_declared, find_spelling
+from discreet.networks.answer import Answer, EventProbability, Explanation
 from discreet.networks.evidence import (
     Given,
     Likelihood,
+    describe_evidence,
     encode_evidence,
     encode_evidence_rows,
     encode_likelihood,
+    encode_sets,
+    pose_event,
     require_targets,
 )
-from discreet.networks.provenance import Provenance
-from discreet.networks.synthetic import Rows
+from discreet.networks.formats.bif_tables import format_bif_text
+from discreet.networks.formats.documents import (
+    Kind,
+    describe_graph,
+    describe_tables,
+    restore_graph,
+    restore_tables,
+)
+from discreet.networks.intervals import SUM_TOLERANCE, IntervalPolicy, Intervals
+from discreet.networks.provenance import Provenance, find_declared, find_spelling
+from discreet.networks.synthetic import Rows, weigh_stray
 from discreet.values.errors import ImpossibleEvidence, NetworkError
+from discreet.values.files import write_text
 from discreet.values.graph import DAG
+from discreet.values.notebook import tabulate
 from discreet.values.schema import Schema
 from discreet.values.table import Table
 from discreet.values.wording import show
 
-if TYPE_CHECKING:
-    from discreet.networks.credal.network import CredalNetwork
-
-ROW_TOLERANCE = 1e-6
-"""How far the sum of a row may be from 1; rows are taken as they are, never mended silently."""
+NETWORK = Kind("a network", "discreet-network", ("schema", "parents", "cpts"), ("parents", "cpts"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,8 +57,7 @@ class Network:
     provenance: Provenance | None = field(default=None, compare=False)
     """Set if the network was learned from private rows: what was measured and what it cost."""
     _engine: Engine | None = field(init=False, default=None, compare=False)
-    _credal: CredalNetwork | str | None = field(init=False, default=None, compare=False)
-    """The credal network around a privately learned one, once asked for; a text says why there is none."""
+    _intervals: IntervalPolicy = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.schema.names != self.dag.nodes:
@@ -61,6 +69,8 @@ class Network:
         sizes = self.schema.sizes
         for name, cpt in zip(self.dag.nodes, self.cpts, strict=True):
             _check_cpt(name, cpt, self.dag.family(name), sizes)
+        policy = IntervalPolicy(self.schema, self.dag, self.cpts, self.provenance)
+        object.__setattr__(self, "_intervals", policy)
 
     @classmethod
     def build(
@@ -70,24 +80,22 @@ class Network:
         cpts: Mapping[str, npt.ArrayLike],
     ) -> Network:
         """A network from plain arrays: `cpts[name]` has one axis per parent, in order, then the child's axis."""
-        declared = schema if isinstance(schema, Schema) else Schema.of(schema)
-        graph = parents if isinstance(parents, DAG) else DAG.build(parents)
-        if set(graph.nodes) != set(declared.names):
-            raise NetworkError(
-                f"the schema declares {', '.join(declared.names)}; the graph has {', '.join(graph.nodes)}"
-            )
-        dag = DAG.build({name: graph.parents_of(name) for name in declared.names})
-        missing = [name for name in dag.nodes if name not in cpts]
-        if missing or len(cpts) > len(dag):
-            wrong = missing[0] if missing else next(name for name in cpts if name not in dag)
-            raise NetworkError(f"table for {wrong!r}: {'missing' if missing else 'no such node'}")
-        arrays = {name: _read_numbers(name, cpts[name]) for name in dag.nodes}
-        for name, values in arrays.items():
-            if values.ndim != len(dag.family(name)):
-                raise NetworkError(
-                    f"table of {name!r} needs axes {dag.family(name)}; its array has {values.ndim} dimensions"
-                )
-        return cls(declared, dag, tuple(Table(dag.family(name), arrays[name].copy()) for name in dag.nodes))
+        declared, dag = arrange_graph(schema, parents)
+        return cls(declared, dag, arrange_tables(dag, cpts))
+
+    @classmethod
+    def from_json(cls, document: object) -> Network:
+        """The network that `to_json` described; anything else is refused before a table is made."""
+        found = NETWORK.check(document)
+        schema = Schema.from_json(found["schema"])
+        dag = restore_graph(found["parents"], schema)
+        return cls(schema, dag, restore_tables(found["cpts"], "cpts", dag, schema))
+
+    def to_json(self) -> dict[str, Any]:
+        """The network as plain JSON values, without its provenance."""
+        return NETWORK.describe(
+            schema=self.schema.to_json(), parents=describe_graph(self.dag), cpts=describe_tables(self.cpts)
+        )
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -97,7 +105,16 @@ class Network:
     @property
     def declared(self) -> Schema:
         """The schema without what an encoding has added to it for the search, which no synthetic row shows."""
-        return find_declared(self)
+        return find_declared(self.schema, self.provenance)
+
+    @property
+    def stray(self) -> float:
+        """At most how probable it is that the bits of some attribute spell no level, before any evidence.
+
+        Synthetic rows are drawn without such bits, but a query counts them as the levels that they are nearest to; so
+        this is how far the two can be apart.
+        """
+        return weigh_stray(self.engine, find_spelling(self.schema, self.dag, self.provenance))
 
     def cpt(self, name: str) -> Table:
         """The conditional probability table of a node."""
@@ -117,14 +134,14 @@ class Network:
         given: Given | None = None,
         *,
         likelihood: Likelihood | None = None,
-        intervals: bool = True,
+        intervals: Intervals | str | None = None,
     ) -> Answer:
         """P(target | given), for one attribute or jointly for several; `likelihood` is soft evidence.
 
-        A network that was privately learned on a published graph answers with guaranteed intervals for what noise has
-        hidden, unless that takes longer than a second; the answer says why there are none. Without `intervals` it
-        answers as fast as any other.
+        `intervals` for the noise in the answer are "guaranteed", "calibrated" or "none". By default a privately learned
+        network answers with guaranteed ones where that is quick, and an answer without them says why.
         """
+        kind = Intervals.read(intervals)
         targets = require_targets(self.schema, target)
         levels = tuple(self.schema[name].levels for name in targets)
         codes, weights = encode_evidence(self.schema, given), encode_likelihood(self.schema, likelihood)
@@ -135,20 +152,19 @@ class Network:
                 table = self.engine.joint(targets, codes, weights)
         except ImpossibleEvidence:
             self._refuse(given, likelihood)
-        answer = Answer(table, levels, self._describe(given, likelihood))
-        if self.provenance is None or not intervals:
-            return answer
-        return self._surround(answer, given, bool(likelihood))
+        answer = Answer(table, levels, describe_evidence(given, likelihood))
+        evidence = {name: [code] for name, code in codes.items()}
+        return self._intervals.surround(answer, evidence, kind, soft=bool(likelihood))
 
-    def _surround(self, answer: Answer, given: Given | None, weighed: bool) -> Answer:
-        from discreet.networks.credal.attachment import attach_intervals, surround
-
-        if weighed:
-            return attach_intervals("No intervals: evidence in part has none.", answer, given)
-        if self._credal is None:
-            object.__setattr__(self, "_credal", surround(self))
-        assert self._credal is not None
-        return attach_intervals(self._credal, answer, given)
+    def query_event(
+        self, event: Given, given: Given | None = None, *, intervals: Intervals | str | None = None
+    ) -> EventProbability:
+        """P(event | given) with its interval, where the event names a level for each of some attributes."""
+        kind = Intervals.read(intervals)
+        point = self.probability(event, given)
+        names, function = pose_event(self.schema, event)
+        ends = self._intervals.bound_event(names, function, encode_sets(self.schema, given), kind)
+        return EventProbability(point, *ends)
 
     def posteriors(self, given: Given | None = None, *, likelihood: Likelihood | None = None) -> Marginals:
         """P(X | given) of every attribute X, as arrays in level order."""
@@ -223,19 +239,16 @@ class Network:
                 self._refuse(given, likelihood)
         shown = self.declared
         hidden = frozenset(self.schema.names) - frozenset(shown.names)
-        return Rows.draw(shown, factors, n, rng=rng, hidden=hidden, spelling=find_spelling(self))
+        spelling = find_spelling(self.schema, self.dag, self.provenance)
+        return Rows.draw(shown, factors, n, rng=rng, hidden=hidden, spelling=spelling)
 
     def write_bif(self, path: str | os.PathLike[str]) -> None:
         """Write the network for other Bayesian-network tools, all or nothing."""
-        from discreet.networks.formats.bif import write_bif
-
-        write_bif(self, path)
+        write_text(path, format_bif_text(self.schema, self.dag, self.cpts))
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the network as JSON with its whole schema, all or nothing."""
-        from discreet.networks.formats.network_json import write_network
-
-        write_network(self, path)
+        write_text(path, NETWORK.format_text(self.to_json()))
 
     def close_to(self, other: Network, tolerance: float = 1e-12) -> bool:
         """Whether both have the same schema and graph, and the same tables up to `tolerance`."""
@@ -252,8 +265,6 @@ class Network:
         return f"Network({len(self.dag)} nodes, {len(self.dag.edges())} edges, {cells} table cells)"
 
     def _repr_html_(self) -> str:
-        from discreet.values.notebook import tabulate
-
         errors = {} if self.provenance is None else self.provenance.predicted_error
         lines = (
             (
@@ -268,42 +279,73 @@ class Network:
         heads = ["attribute", "levels", "depends on", "cells", *(["expected error"] if errors else [])]
         return tabulate(repr(self), heads, lines)
 
-    def _describe(self, given: Given | None, likelihood: Likelihood | None) -> str:
-        observed = [f"{name}={level}" for name, level in (given or {}).items()]
-        return ", ".join(observed + [f"{name} in part" for name in likelihood or ()])
-
     def _refuse(self, given: Given | None, likelihood: Likelihood | None, where: str = "") -> NoReturn:
         raise ImpossibleEvidence(
-            f"{where}the evidence ({self._describe(given, likelihood)}) has probability zero in this network"
+            f"{where}the evidence ({describe_evidence(given, likelihood)}) has probability zero in this network"
         ) from None
 
 
-def _read_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise NetworkError(f"table of {name!r} is {show(values)}; probabilities are numbers") from None
+def arrange_graph(
+    schema: Schema | Mapping[str, Sequence[str]], parents: DAG | Mapping[str, Sequence[str]]
+) -> tuple[Schema, DAG]:
+    """A schema and a graph from plain mappings, the nodes in schema order."""
+    declared = schema if isinstance(schema, Schema) else Schema.of(schema)
+    graph = parents if isinstance(parents, DAG) else DAG.build(parents)
+    if set(graph.nodes) != set(declared.names):
+        raise NetworkError(
+            f"the schema declares {', '.join(declared.names)}; the graph has {', '.join(graph.nodes)}"
+        )
+    return declared, DAG.build({name: graph.parents_of(name) for name in declared.names})
+
+
+def arrange_tables(dag: DAG, arrays: Mapping[str, npt.ArrayLike], what: str = "table") -> tuple[Table, ...]:
+    """Plain arrays as tables over the families of a graph; `what` is how messages call each."""
+    missing = [name for name in dag.nodes if name not in arrays]
+    if missing or len(arrays) > len(dag):
+        wrong = missing[0] if missing else next(name for name in arrays if name not in dag)
+        raise NetworkError(f"{what} for {wrong!r}: {'missing' if missing else 'no such node'}")
+    found = []
+    for name in dag.nodes:
+        try:
+            values = np.array(arrays[name], dtype=np.float64)
+        except (TypeError, ValueError):
+            raise NetworkError(
+                f"{what} of {name!r} is {show(arrays[name])}; probabilities are numbers"
+            ) from None
+        if values.ndim != len(dag.family(name)):
+            raise NetworkError(
+                f"{what} of {name!r} needs axes {dag.family(name)}; its array has {values.ndim} dimensions"
+            )
+        found.append(Table(dag.family(name), values))
+    return tuple(found)
+
+
+def check_table(
+    name: str, table: Table, family: tuple[str, ...], sizes: Mapping[str, int], what: str = "table"
+) -> None:
+    """Refuse a table of a node that is not over its family and the schema's levels, or holds no finite numbers."""
+    if table.axes != family:
+        raise NetworkError(f"{what} of {name!r} has axes {table.axes}; its family is {family}")
+    shape = tuple(sizes[member] for member in family)
+    if table.values.shape != shape:
+        raise NetworkError(f"{what} of {name!r} has shape {table.values.shape}; the schema says {shape}")
+    if table.values.dtype != np.float64:
+        raise NetworkError(f"{what} of {name!r} holds {table.values.dtype}; probabilities are float64")
+    if not np.isfinite(table.values).all():
+        raise NetworkError(f"{what} of {name!r} holds a value that is not a finite number")
 
 
 def _check_cpt(name: str, cpt: Table, family: tuple[str, ...], sizes: Mapping[str, int]) -> None:
-    if cpt.axes != family:
-        raise NetworkError(f"table of {name!r} has axes {cpt.axes}; its family is {family}")
-    shape = tuple(sizes[member] for member in family)
-    if cpt.values.shape != shape:
-        raise NetworkError(f"table of {name!r} has shape {cpt.values.shape}; the schema says {shape}")
-    if cpt.values.dtype != np.float64:
-        raise NetworkError(f"table of {name!r} holds {cpt.values.dtype}; probabilities are float64")
-    if not np.isfinite(cpt.values).all():
-        raise NetworkError(f"table of {name!r} holds a value that is not a finite number")
+    check_table(name, cpt, family, sizes)
     low = cpt.values.min()
     if low < 0:
         raise NetworkError(f"table of {name!r} holds the negative probability {low:g}")
     sums = cpt.values.sum(axis=-1)
     off = np.abs(sums - 1.0)
-    if off.max() > ROW_TOLERANCE:
+    if off.max() > SUM_TOLERANCE:
         worst = np.unravel_index(int(off.argmax()), off.shape)
         where = ", ".join(f"{parent}={code}" for parent, code in zip(family[:-1], worst, strict=True))
         raise NetworkError(
-            f"table of {name!r}: the row at ({where}) sums to {sums[worst]:.9g}; "
-            f"it must sum to 1 within {ROW_TOLERANCE:g}"
+            f"table of {name!r}: the conditional at ({where}) sums to {sums[worst]:.9g}; "
+            f"it must sum to 1 within {SUM_TOLERANCE:g}"
         )

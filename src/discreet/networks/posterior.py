@@ -1,7 +1,12 @@
-"""A posterior over the tables of a network: a Dirichlet distribution for every parent row."""
+"""A posterior over the tables of a network: a Dirichlet distribution for every conditional.
+
+{"format": "discreet-posterior", "version": 1, "schema": {...}, "parents": [["lung", ["smoke"]], ...],
+ "alphas": [[3.5, 90.2, ...], ...], "provenance": {...} or null}
+"""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,12 +15,25 @@ import numpy.typing as npt
 
 from discreet.networks.answer import Answer
 from discreet.networks.evidence import Given
+from discreet.networks.formats.documents import (
+    LARGEST,
+    Kind,
+    describe_graph,
+    describe_tables,
+    restore_graph,
+    restore_tables,
+)
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.errors import MissingExtra, NetworkError, TableError
+from discreet.values.files import write_text
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.table import Array, Table
+
+POSTERIOR = Kind(
+    "a posterior", "discreet-posterior", ("schema", "parents", "alphas", "provenance"), ("parents", "alphas")
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +44,8 @@ class Posterior:
     dag: DAG
     alphas: tuple[Table, ...]
     updates: tuple[Table, ...] | None = None
-    """The noisy counts behind α before anything was cut off, where a mechanism released them."""
+    """The noisy counts behind α before anything was cut off, where a mechanism released them; not written to files,
+    because what they were made of stands in the provenance."""
     provenance: Provenance | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -40,16 +59,41 @@ class Posterior:
             if not (np.isfinite(alpha.values).all() and (alpha.values > 0).all()):
                 raise NetworkError(f"the posterior of {name!r} holds an α that is not finite and above 0")
 
+    @classmethod
+    def from_json(cls, document: object) -> Posterior:
+        """The posterior that `to_json` described; anything else is refused before a table is made."""
+        found = POSTERIOR.check(document)
+        schema = Schema.from_json(found["schema"])
+        dag = restore_graph(found["parents"], schema)
+        alphas = restore_tables(found["alphas"], "alphas", dag, schema, LARGEST)
+        known = found["provenance"]
+        return cls(
+            schema, dag, alphas, provenance=None if known is None else Provenance.from_json(known, schema)
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The posterior as plain JSON values."""
+        return POSTERIOR.describe(
+            schema=self.schema.to_json(),
+            parents=describe_graph(self.dag),
+            alphas=describe_tables(self.alphas),
+            provenance=None if self.provenance is None else self.provenance.to_json(),
+        )
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the posterior as JSON, all or nothing; packed by gzip if the name ends in .gz."""
+        write_text(path, POSTERIOR.format_text(self.to_json()))
+
     def alpha(self, name: str) -> Table:
         """The parameters of a node."""
         return self.alphas[self.dag.index(name)]
 
     def mean(self) -> tuple[Table, ...]:
-        """E[θ] = α/Σα for each row, which is also the probability of the next row's level."""
+        """E[θ] = α/Σα for each conditional, which is also the probability of the next row's level."""
         return tuple(alpha.normalise(alpha.axes[-1]) for alpha in self.alphas)
 
     def mode(self) -> tuple[Table, ...]:
-        """The densest θ, (α − 1)/Σ(α − 1), where α < 1 counts as 1 and a row without any excess is uniform."""
+        """The densest θ, (α − 1)/Σ(α − 1), where α < 1 counts as 1; a conditional without any excess is uniform."""
         return tuple(
             Table(alpha.axes, np.maximum(alpha.values - 1.0, 0.0)).normalise(alpha.axes[-1])
             for alpha in self.alphas
@@ -71,7 +115,7 @@ class Posterior:
         return self.network().query(target, given)
 
     def kl(self, other: Posterior) -> float:
-        """KL(self ‖ other) in nats, the sum over all rows of that between two Dirichlet distributions [002, Thm. 1]."""
+        """KL(self ‖ other) in nats, summed over the Dirichlet distributions of all conditionals [002, Thm. 1]."""
         if other.schema != self.schema or other.dag != self.dag:
             raise NetworkError("two posteriors are compared over the same schema and graph only")
         special = _open_special()
@@ -96,12 +140,12 @@ class Posterior:
         return Network(self.schema, self.dag, tuple(cpts), provenance=self.provenance)
 
     def __repr__(self) -> str:
-        rows = sum(alpha.cells // alpha.values.shape[-1] for alpha in self.alphas)
-        return f"Posterior({len(self.dag)} nodes, {rows} Dirichlet rows)"
+        count = sum(alpha.cells // alpha.values.shape[-1] for alpha in self.alphas)
+        return f"Posterior({len(self.dag)} nodes, {count} Dirichlet distributions)"
 
 
 def _diverge(special: Any, mine: Array, theirs: Array) -> npt.NDArray[np.float64]:
-    """KL between Dirichlet rows: ln B(α')/B(α) + Σ(α − α')(ψ(α) − ψ(Σα))."""
+    """KL between Dirichlet distributions: ln B(α')/B(α) + Σ(α − α')(ψ(α) − ψ(Σα))."""
     total, other = mine.sum(axis=-1), theirs.sum(axis=-1)
     constant = special.gammaln(total) - special.gammaln(other)
     constant += (special.gammaln(theirs) - special.gammaln(mine)).sum(axis=-1)

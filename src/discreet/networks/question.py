@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from discreet.networks.answer import Answer, Explanation
+from discreet.networks.answer import Answer, Decision, EventProbability, Explanation
+from discreet.networks.credal_network import CredalNetwork
+from discreet.networks.intervals import Intervals, require_intervals
 from discreet.networks.network import Network
 from discreet.values.errors import QueryError
 from discreet.values.wording import show
@@ -74,13 +76,39 @@ class Question:
             raise QueryError(f"cannot read the question {show(text)}; {what}")
         return cls(verb, targets, event, _evidence(text, after))
 
-    def ask(self, network: Network) -> Answer | Explanation | float:
-        """The network's answer."""
+    def ask(
+        self, model: Network | CredalNetwork, intervals: Intervals | str | None = None
+    ) -> Answer | EventProbability | Explanation | Decision:
+        """The model's answer, with the intervals that were asked for; a credal network has intervals of its own."""
+        kind = Intervals.read(intervals)
+        check_intervals(model, kind)
+        if isinstance(model, CredalNetwork):
+            return self._ask_credal(model)
+        if self.verb != "P":
+            return model.most_probable(self.given, targets=self.targets or None)
+        if self.event:
+            return model.query_event(self.event, self.given, intervals=kind)
+        return model.query(self.targets, self.given, intervals=kind)
+
+    def _ask_credal(self, credal: CredalNetwork) -> Answer | EventProbability | Decision:
+        if self.verb == "P" and self.event:
+            found = credal.probability(self.event, self.given)
+            middle = min(max(credal.centre.probability(self.event, self.given), found.lower), found.upper)
+            return EventProbability(middle, found.lower, found.upper, credal.meaning)
         if self.verb == "P":
-            if self.event:
-                return network.probability(self.event, self.given)
-            return network.query(self.targets if len(self.targets) > 1 else self.targets[0], self.given)
-        return network.most_probable(self.given, targets=self.targets or None)
+            return credal.query(self.targets, self.given)
+        if self.verb == "MAP" and len(self.targets) == 1:
+            return credal.decide(self.targets[0], self.given)
+        raise QueryError("a credal network answers P(…) and MAP(…) of one attribute only")
+
+
+def check_intervals(model: Network | CredalNetwork, kind: Intervals | None) -> None:
+    """Refuse intervals that a model cannot have, before anything is asked of it."""
+    if isinstance(model, CredalNetwork):
+        if kind is not None:
+            raise QueryError(f"a credal network has intervals of its own; do not ask for {kind.value}")
+    elif kind in (Intervals.GUARANTEED, Intervals.CALIBRATED):
+        require_intervals(model.dag, model.provenance)
 
 
 def _tokens(text: str) -> Iterator[Token]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.compute.inference import Engine
 from discreet.compute.sampling import (
     COMPILED_FROM,
     Sampler,
@@ -20,7 +21,7 @@ from discreet.compute.sampling import (
     require_rows,
 )
 from discreet.networks.formats.synthetic_files import write_rows
-from discreet.values.errors import MissingExtra, SchemaError
+from discreet.values.errors import MissingExtra, SchemaError, TooLarge
 from discreet.values.schema import Attribute, Schema
 from discreet.values.table import Array, Table
 
@@ -117,7 +118,7 @@ class Rows:
 
         Bins are written as their labels; with `numbers`, as uniform draws inside them, missing ones as nulls.
         `progress` is told the number of rows in each slice once it is written. In CSV, a text that a
-        spreadsheet would run as a formula is made harmless (see `row_files.neutralise`).
+        spreadsheet would run as a formula is made harmless (see `synthetic_files.neutralise`).
         """
         numeric = self._numeric(numbers)
         batches = (self._batch(start, stop, numeric) for start, stop in cut_rows(self.n, CHUNK))
@@ -184,6 +185,19 @@ class Rows:
         return pa.array(
             bins.draw(stand_ins, open_stream(self.sampler.root, (_NUMBERS_KEY, position), start)), mask=absent
         )
+
+
+def weigh_stray(engine: Engine, spelling: tuple[Table, ...]) -> float:
+    """At most how probable it is, before any evidence, that hidden attributes spell no level; 1 if that is unknown."""
+    weight = 0.0
+    for table in spelling:
+        if table.values.all():
+            continue
+        try:
+            weight += float(engine.joint(table.axes, {}).values[~table.values].sum())
+        except TooLarge:
+            return 1.0
+    return min(1.0, weight)
 
 
 def _arrow_type(attribute: Attribute, numeric: bool) -> Any:

@@ -23,7 +23,7 @@ from discreet.values.table import Table
 from discreet.values.wording import show
 
 if TYPE_CHECKING:
-    from discreet.networks.credal import CredalNetwork
+    from discreet.networks.credal_network import CredalNetwork
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
@@ -108,15 +108,13 @@ def read_subject(
         if schema is None:
             raise DataError(f"{name}: rows do not say what their columns may hold; give their schema")
         return Subject.of_rows(schema, read_codes(path, schema), dag=dag, name=name)
-    from discreet.networks.credal.document import FORMAT, parse_credal
-    from discreet.networks.formats.network_json import MAX_BYTES
-    from discreet.networks.formats.reading import HEAD, read_model
-    from discreet.values.files import read_text
+    from discreet.networks.credal_network import CredalNetwork
+    from discreet.networks.formats.model_files import find_network, read
 
-    text = read_text(path, MAX_BYTES)
-    if text.lstrip().startswith("{") and f'"{FORMAT}"' in text[:HEAD]:
-        return Subject.of_credal(parse_credal(text, os.fspath(path)), name)
-    return Subject.of_network(read_model(path), name)
+    found = read(path)
+    if isinstance(found, CredalNetwork):
+        return Subject.of_credal(found, name)
+    return Subject.of_network(find_network(found, os.fspath(path)), name)
 
 
 def read_codes(path: str | os.PathLike[str], schema: Schema) -> dict[str, npt.NDArray[Any]]:

@@ -72,7 +72,7 @@ def weigh_rows(network: Network, parents: Sequence[str], rows: int) -> Array | N
     if not parents:
         return np.ones(1)
     try:
-        joint = network.query(parents if len(parents) > 1 else parents[0], intervals=False).table
+        joint = network.query(parents if len(parents) > 1 else parents[0], intervals="none").table
     except DiscreetError:
         return None if rows > MOST_ROWS else np.ones(rows) / rows
     return np.asarray(joint.arrange(tuple(parents)).values, dtype=np.float64).reshape(-1)

@@ -1,21 +1,34 @@
-"""From the text of a BIF file to declarations: what a file says, checked, before any network is made of it.
+"""From the text of a BIF file to its tokens and blocks: variables, and where the numbers of each one stand.
 
 The language is the Interchange Format 0.15 (Cozman 1998) as public repositories write it. Commas are blanks.
 Comments, `//` and `/* */`, begin anywhere outside quotes; `property` entries are skipped. A name is quoted
 when it holds blanks or one of `{}()[];,|"`; between quotes a backslash escapes a quote or a backslash. Blocks
-and rows come in any order, and `default` fills the rows not listed. A flat `table` counts through the child,
-then the first to the last parent, the last fastest, as the specification, pgmpy and pyAgrum have it.
+come in any order.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from itertools import islice
+from typing import NoReturn
 
-from discreet.networks.formats.bif_tables import TableReader
-from discreet.networks.formats.bif_tokens import Tokens
-from discreet.values.errors import TooLarge
-from discreet.values.table import Array, count_cells
+from discreet.values.errors import FormatError, TooLarge
+from discreet.values.table import count_cells
 from discreet.values.wording import show
+
+MAX_NAME = 4096
+"""The longest name of a variable or a state."""
+
+# A quote that is never closed swallows the rest as one token, so that time stays linear in the text.
+_STRING = rf'"[^"\\]*(?:\\.[^"\\]*){{0,{MAX_NAME}}}"'
+_WORD = r'[^\s{}()\[\];,|"]+'
+_TOKEN = re.compile(rf'{_WORD}|[{{}}()\[\];|]|{_STRING}|".*', re.DOTALL)
+_COMMENT = re.compile(rf'{_STRING}|".*|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_CLOSED = re.compile(_STRING, re.DOTALL)
+_PLAIN = re.compile(_WORD)
+_ESCAPE = re.compile(r'\\(["\\])')
+STRUCTURE = frozenset("{}()[];|")
 
 MAX_TABLE_CELLS = 2**24
 """The largest table that a file may declare; the largest in the public networks has 280,000 cells."""
@@ -27,50 +40,130 @@ MAX_PARENTS = 63
 """An array has at most 64 axes."""
 
 
+class Tokens:
+    """A cursor over the tokens of a text; every refusal is a `FormatError` with the source and the line."""
+
+    __slots__ = ("_text", "at", "source", "words")
+
+    def __init__(self, text: str, source: str) -> None:
+        self.source = source
+        self._text = self._blank_comments(text) if "//" in text or "/*" in text else text
+        self.words: list[str] = _TOKEN.findall(self._text)
+        self.at = 0
+        if not self.words:
+            raise FormatError(f"{source}, line 1: nothing in the file; a BIF file declares variables")
+        if self.words[-1].startswith('"') and not _CLOSED.fullmatch(self.words[-1]):
+            self.refuse(len(self.words) - 1, "a quoted name is never closed")
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def peek(self) -> str:
+        """The token under the cursor."""
+        if self.at >= len(self.words):
+            self.refuse(len(self.words) - 1, "the file ends inside a block")
+        return self.words[self.at]
+
+    def take(self) -> str:
+        """The token under the cursor, which moves on."""
+        token = self.peek()
+        self.at += 1
+        return token
+
+    def expect(self, token: str) -> None:
+        """Move over this very token."""
+        if (found := self.take()) != token:
+            self.refuse(self.at - 1, f"found {show(found)} where {token!r} should be")
+
+    def take_name(self, what: str) -> str:
+        """A name, quoted or not, and the cursor behind it."""
+        token = self.take()
+        if token in STRUCTURE:
+            self.refuse(self.at - 1, f"found {token!r} where {what} should be")
+        name = unquote(token)
+        if len(name) > MAX_NAME:
+            self.refuse(self.at - 1, f"{what} has {len(name):,} characters; at most {MAX_NAME:,} are allowed")
+        return name
+
+    def skip_entry(self) -> tuple[int, int]:
+        """Move behind the next ';'; the places of the token before the cursor and of that ';'."""
+        start = self.at - 1
+        stop = self.find(";", start, len(self.words))
+        self.at = stop + 1
+        return start, stop
+
+    def find(self, token: str, start: int, stop: int) -> int:
+        """The first place of a token in a range that has to hold it."""
+        try:
+            return self.words.index(token, start, stop)
+        except ValueError:
+            self.refuse(start, f"{show(self.words[start])} begins an entry that lacks its {token!r}")
+
+    def where(self, place: int) -> str:
+        """The source and the line of a token."""
+        begins = next(islice(_TOKEN.finditer(self._text), place, None)).start()
+        line = self._text.count("\n", 0, begins) + 1
+        return f"{self.source}, line {line}"
+
+    def refuse(self, place: int, message: str) -> NoReturn:
+        """Raise a `FormatError` about the token at this place."""
+        raise FormatError(f"{self.where(place)}: {message}")
+
+    def _blank_comments(self, text: str) -> str:
+        def blank(match: re.Match[str]) -> str:
+            found = match[0]
+            if found.startswith("/*") and (len(found) < 4 or not found.endswith("*/")):
+                line = text.count("\n", 0, match.start()) + 1
+                raise FormatError(f"{self.source}, line {line}: a comment is never closed")
+            # Line breaks stay, or the lines in later messages would be wrong.
+            return found if found.startswith('"') else " " + "\n" * found.count("\n")
+
+        return _COMMENT.sub(blank, text)
+
+
+def unquote(token: str) -> str:
+    """What a token stands for: itself, or what is between its quotes."""
+    return _ESCAPE.sub(r"\1", token[1:-1]) if token[0] == '"' else token
+
+
+def quote(name: str) -> str:
+    """The token that stands for a name: itself where it can, else in quotes."""
+    if _PLAIN.fullmatch(name) and "//" not in name and "/*" not in name:
+        return name
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 @dataclass(frozen=True, slots=True)
-class Declaration:
-    """One variable as a file declares it; `values` has one axis per parent, in order, then the child's."""
+class Variable:
+    """A variable as its block declares it."""
 
-    name: str
-    levels: tuple[str, ...]
-    parents: tuple[str, ...]
-    values: Array
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Variable:
     levels: tuple[str, ...]
     codes: dict[str, int]
     place: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class Block:
+    """A probability block: the parents, and from which token to which each entry of numbers goes."""
+
     parents: tuple[str, ...]
     entries: list[tuple[int, int]]
     place: int
 
 
-def read_declarations(text: str, source: str) -> list[Declaration]:
-    """Every variable of a BIF text, in order of declaration; the first fault is refused with its line."""
+def read_blocks(text: str, source: str) -> tuple[Tokens, dict[str, Variable], dict[str, Block]]:
+    """The variables of a BIF text in order of declaration, and their blocks; the first fault is refused by its line."""
     tokens = Tokens(text, source)
     variables, blocks = _read_blocks(tokens)
     _require_graph(tokens, variables, blocks)
     _require_cells(tokens, variables, blocks)
-    lines = tokens.lines([variable.place for variable in variables.values()])
-    found = []
-    for (name, variable), line in zip(variables.items(), lines, strict=True):
-        block = blocks[name]
-        codes = [(parent, variables[parent].codes) for parent in block.parents]
-        values = TableReader(tokens, name, len(variable.levels), codes, block.place).read(block.entries)
-        found.append(Declaration(name, variable.levels, block.parents, values, line))
-    return found
+    return tokens, variables, blocks
 
 
-def _read_blocks(tokens: Tokens) -> tuple[dict[str, _Variable], dict[str, _Block]]:
-    variables: dict[str, _Variable] = {}
-    blocks: dict[str, _Block] = {}
+def _read_blocks(tokens: Tokens) -> tuple[dict[str, Variable], dict[str, Block]]:
+    variables: dict[str, Variable] = {}
+    blocks: dict[str, Block] = {}
     networks = 0
     while tokens.at < len(tokens):
         keyword = tokens.take()
@@ -105,7 +198,7 @@ def _read_network(tokens: Tokens) -> None:
         tokens.skip_entry()
 
 
-def _read_variable(tokens: Tokens) -> tuple[str, _Variable]:
+def _read_variable(tokens: Tokens) -> tuple[str, Variable]:
     start = tokens.at
     name = tokens.take_name("the name of a variable")
     tokens.expect("{")
@@ -121,7 +214,7 @@ def _read_variable(tokens: Tokens) -> tuple[str, _Variable]:
             )
     if not levels:
         tokens.refuse(start, f"variable {show(name)} has no 'type discrete' line")
-    return name, _Variable(levels, {level: code for code, level in enumerate(levels)}, start)
+    return name, Variable(levels, {level: code for code, level in enumerate(levels)}, start)
 
 
 def _read_levels(tokens: Tokens, name: str) -> tuple[str, ...]:
@@ -144,7 +237,7 @@ def _read_levels(tokens: Tokens, name: str) -> tuple[str, ...]:
     return tuple(levels)
 
 
-def _read_probability(tokens: Tokens) -> tuple[str, _Block]:
+def _read_probability(tokens: Tokens) -> tuple[str, Block]:
     tokens.expect("(")
     begin = tokens.at
     child = tokens.take_name("the name of a variable")
@@ -162,12 +255,12 @@ def _read_probability(tokens: Tokens) -> tuple[str, _Block]:
             continue
         if "}" in tokens.words[start:stop]:
             place = tokens.find("}", start, stop)
-            tokens.refuse(place, f"found '}}' where ';' should end a row of {show(child)}")
+            tokens.refuse(place, f"found '}}' where ';' should end a conditional of {show(child)}")
         entries.append((start, stop))
-    return child, _Block(tuple(parents), entries, begin)
+    return child, Block(tuple(parents), entries, begin)
 
 
-def _require_graph(tokens: Tokens, variables: dict[str, _Variable], blocks: dict[str, _Block]) -> None:
+def _require_graph(tokens: Tokens, variables: dict[str, Variable], blocks: dict[str, Block]) -> None:
     if not variables:
         tokens.refuse(len(tokens) - 1, "no variable is declared")
     for name, variable in variables.items():
@@ -197,7 +290,7 @@ def _require_graph(tokens: Tokens, variables: dict[str, _Variable], blocks: dict
         tokens.refuse(blocks[name].place, f"the graph has a cycle; {show(name)} is on it or below it")
 
 
-def _require_cells(tokens: Tokens, variables: dict[str, _Variable], blocks: dict[str, _Block]) -> None:
+def _require_cells(tokens: Tokens, variables: dict[str, Variable], blocks: dict[str, Block]) -> None:
     total = 0
     for name, block in blocks.items():
         if len(block.parents) > MAX_PARENTS:

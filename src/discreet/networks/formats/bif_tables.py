@@ -1,74 +1,88 @@
-"""The numbers of a BIF file: one conditional probability table from the entries of its probability block."""
+"""The tables of a BIF file: read from the entries of a probability block, and written with the blocks around them.
+
+Conditionals come in any order, and `default` fills those not listed. A flat `table` counts through the child, then the
+first to the last parent, the last fastest, as the specification, pgmpy and pyAgrum have it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 
 import numpy as np
 
-from discreet.networks.formats.bif_tokens import STRUCTURE, Tokens, unquote
-from discreet.values.table import Array, count_cells
+from discreet.networks.formats.bif_reader import MAX_NAME, STRUCTURE, Block, Tokens, Variable, quote, unquote
+from discreet.values.errors import FormatError
+from discreet.values.graph import DAG
+from discreet.values.schema import Schema
+from discreet.values.table import Array, Table, count_cells
 from discreet.values.wording import show
 
 SUM_TOLERANCE = 1e-3
-"""How far a row's sum may be from 1: thirds are written 0.333. In the public networks it is at most 3e-7."""
+"""How far a conditional may be from summing to 1: thirds are written 0.333. Public networks are within 3e-7."""
 
 EXACT_TOLERANCE = 1e-12
-"""A row this close to 1 keeps its digits; others are divided by their sum, once and for all."""
+"""A conditional this close to 1 keeps its digits; others are divided by their sum, once and for all."""
 
 _DIGITS = re.compile(r"[0-9eE.+-]*")
 
 
 class TableReader:
-    """The table of one variable from the entries of its probability block."""
+    """The table of one variable: a conditional, one probability for each state, for all states of the parents."""
 
-    __slots__ = ("name", "parents", "place", "rows", "shape", "size", "tokens")
+    __slots__ = ("block", "count", "name", "parents", "shape", "size", "tokens")
 
-    def __init__(
-        self, tokens: Tokens, name: str, size: int, parents: Sequence[tuple[str, dict[str, int]]], place: int
-    ) -> None:
+    def __init__(self, tokens: Tokens, name: str, variables: dict[str, Variable], block: Block) -> None:
         self.tokens = tokens
         self.name = name
-        self.size = size
-        self.parents = parents
-        self.shape = [len(codes) for _, codes in parents]
-        self.rows = count_cells(self.shape)
-        self.place = place
+        self.block = block
+        self.size = len(variables[name].levels)
+        self.parents = [(parent, variables[parent].codes) for parent in block.parents]
+        self.shape = [len(codes) for _, codes in self.parents]
+        self.count = count_cells(self.shape)
 
-    def read(self, entries: Sequence[tuple[int, int]]) -> Array:
-        """The probabilities, every row of them summing to 1."""
-        listed: dict[int, int] = {}  # row -> place of its first number
+    def read(self) -> Array:
+        """The probabilities with an axis for each parent, in order, then the child's; every conditional sums to 1."""
+        listed: dict[int, int] = {}  # the number of a conditional -> the place of its first probability
         table = default = -1
-        for start, stop in entries:
+        for start, stop in self.block.entries:
             keyword = self.tokens.words[start]
             if keyword == "(":
                 close = self.tokens.find(")", start, stop)
-                row = self._locate(start + 1, close)
-                if row in listed:
-                    self.tokens.refuse(start, f"variable {show(self.name)} has row {self._label(row)} twice")
-                listed[row] = self._require_count(close + 1, stop, self.size)
+                number = self._locate(start + 1, close)
+                if number in listed:
+                    self.tokens.refuse(
+                        start, f"variable {show(self.name)} has the conditional {self._label(number)} twice"
+                    )
+                listed[number] = self._require_count(close + 1, stop, self.size)
             elif keyword == "table" and table < 0:
-                table = self._require_count(start + 1, stop, self.rows * self.size)
+                table = self._require_count(start + 1, stop, self.count * self.size)
             elif keyword == "default" and default < 0:
                 default = self._require_count(start + 1, stop, self.size)
             else:
-                self.tokens.refuse(start, f"found {show(keyword)} where a row of {show(self.name)} begins")
+                self.tokens.refuse(
+                    start, f"found {show(keyword)} where a conditional of {show(self.name)} should begin"
+                )
         if table >= 0 and (listed or default >= 0):
-            self.tokens.refuse(table, f"variable {show(self.name)} has a whole table and also single rows")
+            self.tokens.refuse(
+                table, f"variable {show(self.name)} has a whole table and also single conditionals"
+            )
         if table >= 0:
             # The child counts slowest in a flat table and is the last axis of ours.
-            values = self._convert([table], self.rows * self.size).reshape(self.size, self.rows).T.copy()
+            values = self._convert([table], self.count * self.size).reshape(self.size, self.count).T.copy()
         else:
             values = self._gather(listed, default)
         self._normalise(values, listed, max(table, default))
         return values.reshape([*self.shape, self.size])
 
     def _gather(self, listed: dict[int, int], default: int) -> Array:
-        if default < 0 and len(listed) < self.rows:
-            gap = next(row for row in range(self.rows) if row not in listed)
-            self.tokens.refuse(self.place, f"variable {show(self.name)} lacks row {self._label(gap)}")
-        values = np.empty((self.rows, self.size))
+        if default < 0 and len(listed) < self.count:
+            gap = next(number for number in range(self.count) if number not in listed)
+            self.tokens.refuse(
+                self.block.place, f"variable {show(self.name)} lacks the conditional {self._label(gap)}"
+            )
+        values = np.empty((self.count, self.size))
         if default >= 0:
             values[:] = self._convert([default], self.size)
         if listed:
@@ -79,19 +93,19 @@ class TableReader:
         if stop - start != len(self.parents):
             self.tokens.refuse(
                 start - 1,
-                f"a row of {show(self.name)} has {stop - start} states, not {len(self.parents)}",
+                f"a conditional of {show(self.name)} has {stop - start} states, not {len(self.parents)}",
             )
-        row = 0
+        number = 0
         for place, (parent, codes) in enumerate(self.parents, start):
             label = unquote(self.tokens.words[place])
             code = codes.get(label)
             if code is None:
                 self.tokens.refuse(
                     place,
-                    f"a row of {show(self.name)} names {show(label)}, no state of {show(parent)}",
+                    f"a conditional of {show(self.name)} names {show(label)}, no state of {show(parent)}",
                 )
-            row = row * len(codes) + code
-        return row
+            number = number * len(codes) + code
+        return number
 
     def _require_count(self, start: int, stop: int, count: int) -> int:
         if stop - start != count:
@@ -100,10 +114,10 @@ class TableReader:
                 if self.tokens.words[place] in STRUCTURE:
                     found = show(self.tokens.words[place])
                     self.tokens.refuse(
-                        place, f"found {found} where ';' should end a row of {show(self.name)}"
+                        place, f"found {found} where ';' should end a conditional of {show(self.name)}"
                     )
             self.tokens.refuse(
-                start - 1, f"a row of {show(self.name)} has {stop - start} numbers, not {count}"
+                start - 1, f"a conditional of {show(self.name)} has {stop - start} numbers, not {count}"
             )
         return start
 
@@ -128,19 +142,19 @@ class TableReader:
         sums = values.sum(axis=1)
         off = np.abs(sums - 1.0)
         if off.max() > SUM_TOLERANCE + EXACT_TOLERANCE:
-            row = int(off.argmax())
+            worst = int(off.argmax())
             self.tokens.refuse(
-                listed.get(row, elsewhere),
-                f"row {self._label(row)} of {show(self.name)} sums to {sums[row]:.9g}; "
+                listed.get(worst, elsewhere),
+                f"the conditional {self._label(worst)} of {show(self.name)} sums to {sums[worst]:.9g}; "
                 f"it must sum to 1 within {SUM_TOLERANCE:g}",
             )
         loose = off > EXACT_TOLERANCE
         values[loose] /= sums[loose, None]
 
-    def _label(self, row: int) -> str:
+    def _label(self, number: int) -> str:
         labels: list[str] = []
         for _, codes in reversed(self.parents):
-            row, code = divmod(row, len(codes))
+            number, code = divmod(number, len(codes))
             labels.append(show(list(codes)[code]))
         return f"({', '.join(reversed(labels))})"
 
@@ -150,3 +164,37 @@ def _is_probability(word: str) -> bool:
         return bool(_DIGITS.fullmatch(word)) and 0.0 <= float(word) <= 1.0
     except ValueError:
         return False
+
+
+def format_bif_text(schema: Schema, dag: DAG, cpts: Sequence[Table]) -> str:
+    """A network as BIF text, with the shortest decimals that read back as the same floats."""
+    return "".join(_write_blocks(schema, dag, cpts))
+
+
+def _write_blocks(schema: Schema, dag: DAG, cpts: Sequence[Table]) -> Iterator[str]:
+    names = {attribute.name: _write_name(attribute.name) for attribute in schema}
+    levels = {attribute.name: [_write_name(level) for level in attribute.levels] for attribute in schema}
+    yield "network unknown {\n}\n"
+    for name in dag.nodes:
+        states = ", ".join(levels[name])
+        yield f"variable {names[name]} {{\n  type discrete [ {len(levels[name])} ] {{ {states} }};\n}}\n"
+    for name, parents, cpt in zip(dag.nodes, dag.parents, cpts, strict=True):
+        given = f" | {', '.join(names[parent] for parent in parents)}" if parents else ""
+        yield f"probability ( {names[name]}{given} ) {{\n"
+        # The first parent runs fastest, as in the public repositories: reverse the parents' axes.
+        values = cpt.values.transpose([*reversed(range(len(parents))), len(parents)])
+        lines = (values.reshape(-1, values.shape[-1]) + 0.0).tolist()  # + 0.0 turns -0.0 into 0.0
+        for head, line in zip(_write_heads([levels[parent] for parent in parents]), lines, strict=True):
+            yield f"  {head} {', '.join(map(repr, line))};\n"
+        yield "}\n"
+
+
+def _write_heads(levels: list[list[str]]) -> Iterator[str]:
+    for labels in product(*reversed(levels)):
+        yield f"({', '.join(reversed(labels))})" if labels else "table"
+
+
+def _write_name(name: str) -> str:
+    if len(name) > MAX_NAME:
+        raise FormatError(f"{show(name)} has {len(name):,} characters; BIF names have at most {MAX_NAME:,}")
+    return quote(name)

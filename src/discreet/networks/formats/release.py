@@ -3,39 +3,28 @@
     {"format": "discreet-release", "version": 1, "promise": "…", "network": {…}, "provenance": {…},
      "software": {…}}
 
-It holds no code and nothing private: every number in it was paid for. `judgement.verify` re-derives what it can.
+It holds no code and nothing private: every number in it was paid for. `judge.verify` re-derives what it can.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
-from discreet.networks.formats.network_json import MAX_BYTES, describe_network, load_strictly, restore_network
+from discreet.networks.formats.documents import MAX_BYTES, Kind, parse_document, refuse_unknown_keys
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.values.errors import DiscreetError, FormatError, TooLarge
+from discreet.values.errors import FormatError
 from discreet.values.files import read_text, write_text
-from discreet.values.measurement import Measurement
-from discreet.values.wording import list_some, show
 
-FORMAT = "discreet-release"
-VERSION = 1
-KEYS = ("format", "version", "promise", "network", "provenance", "software")
+RELEASE = Kind("a release", "discreet-release", ("promise", "network", "provenance", "software"))
 SOFTWARE = ("discreet", "numpy", "opendp")
 VERSION_TEXT = re.compile(r"[0-9A-Za-z.+!_-]{1,60}")
-STATEMENT = frozenset(
-    {"account", "unit", "budget", "spent", "loss", "schema", "purpose", "spends", "ledger", "rows"}
-)
-SPEND = frozenset({"request", "time", "verb", "tables", "cost", "digest"})
-BOOK = frozenset({"id", "durable", "events", "head"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,48 +58,40 @@ def write_release(network: Network | Release, path: str | os.PathLike[str]) -> N
 
 
 def read_release(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Release:
-    """The release in a file, checked for form; whether its figures add up is for `judgement.verify` to say."""
+    """The release in a file, checked for form; whether its figures add up is for `judge.verify` to say."""
     return parse_release(read_text(path, max_bytes), os.fspath(path))
 
 
 def format_release(release: Release) -> str:
     """A release as JSON text, a part to a line; the same release always gives the same text."""
-    document = {
-        "format": FORMAT,
-        "version": VERSION,
-        "promise": release.promise,
-        "network": describe_network(release.network),
-        "provenance": describe_provenance(release.provenance),
-        "software": dict(release.software),
-    }
-    parts = (
-        f'"{key}": {json.dumps(value, ensure_ascii=False, allow_nan=False)}'
-        for key, value in document.items()
+    document = RELEASE.describe(
+        promise=release.promise,
+        network=release.network.to_json(),
+        provenance=release.provenance.to_json(),
+        software=dict(release.software),
     )
-    return "{" + ",\n".join(parts) + "}\n"
+    return RELEASE.format_text(document)
 
 
 def parse_release(text: str, source: str = "JSON text") -> Release:
     """The release in a JSON text; `source` is how messages call it."""
-    try:
-        return _restore(load_strictly(text))
-    except TooLarge as error:
-        raise TooLarge(f"{source}: {error}") from None
-    except DiscreetError as error:
-        raise FormatError(f"{source}: {error}") from None
+    return parse_document(text, source, restore_release)
 
 
-def describe_provenance(provenance: Provenance) -> dict[str, Any]:
-    """Provenance as plain JSON values."""
-    return {
-        "learner": provenance.learner,
-        "unit": provenance.unit,
-        "cost": json.loads(provenance.cost),
-        "measurements": [measurement.to_json() for measurement in provenance.measurements],
-        "predicted error": dict(provenance.predicted_error),
-        "details": dict(provenance.details),
-        "statement": dict(provenance.statement),
-    }
+def restore_release(document: object) -> Release:
+    """The release in a document; anything else is refused."""
+    found = RELEASE.check(document)
+    software = found["software"]
+    if not isinstance(software, Mapping) or not all(
+        isinstance(value, str) and VERSION_TEXT.fullmatch(value) for value in software.values()
+    ):
+        raise FormatError("software must list versions as text")
+    refuse_unknown_keys("software", software, SOFTWARE)
+    if not isinstance(found["promise"], str):
+        raise FormatError("the promise must be text")
+    network = Network.from_json(found["network"])
+    provenance = Provenance.from_json(found["provenance"], network.schema)
+    return Release(replace(network, provenance=provenance), found["promise"], dict(software))
 
 
 def require_loss(provenance: Provenance) -> Mapping[str, str]:
@@ -143,83 +124,6 @@ def state_promise(provenance: Provenance) -> str:
         f"This release hides {row}: together with all else that was paid for from the same account, it makes nothing "
         f"that anyone could conclude more than {math.exp(epsilon):.3g} times as likely (ε = {loss['epsilon']}){delta}."
     )
-
-
-def _restore(document: object) -> Release:
-    if not isinstance(document, Mapping) or document.get("format") != FORMAT:
-        raise FormatError(f"not a release of discreet: the key 'format' must be {FORMAT!r}")
-    found = document.get("version")
-    if type(found) is not int or found < 1:
-        raise FormatError(f"version {show(found)} is not a whole number above 0")
-    if found > VERSION:
-        raise FormatError(f"version {found} was written by a newer discreet; this one reads up to {VERSION}")
-    if set(document) != set(KEYS):
-        raise FormatError(f"the keys are {list_some(sorted(document))}; a release has {list_some(KEYS)}")
-    software = document["software"]
-    if not isinstance(software, Mapping) or not all(
-        isinstance(value, str) and VERSION_TEXT.fullmatch(value) for value in software.values()
-    ):
-        raise FormatError("software must list versions as text")
-    _refuse_strange("software", software, SOFTWARE)
-    if not isinstance(document["promise"], str):
-        raise FormatError("the promise must be text")
-    network = restore_network(document["network"])
-    provenance = _restore_provenance(document["provenance"], network)
-    return Release(replace(network, provenance=provenance), document["promise"], dict(software))
-
-
-def _restore_provenance(document: object, network: Network) -> Provenance:
-    keys = {"learner", "unit", "cost", "measurements", "predicted error", "details", "statement"}
-    if not isinstance(document, Mapping) or set(document) != keys:
-        raise FormatError(f"the provenance of a release has the keys {list_some(sorted(keys))}")
-    if document["unit"] not in ("add-remove", "replace-one"):
-        raise FormatError(f"the unit of privacy is add-remove or replace-one, not {show(document['unit'])}")
-    for key, kind in {
-        "learner": str,
-        "measurements": list,
-        "cost": dict,
-        "details": dict,
-        "statement": dict,
-    }.items():
-        if not isinstance(document[key], kind):
-            raise FormatError(f"the {key} of a release cannot be {show(document[key])}")
-    _check_statement(document["statement"], document["unit"])
-    errors = document["predicted error"]
-    if not isinstance(errors, dict) or not all(isinstance(value, float | int) for value in errors.values()):
-        raise FormatError("the predicted errors of a release are numbers by attribute")
-    measurements = tuple(Measurement.from_json(found) for found in document["measurements"])
-    for measurement in measurements:
-        for name, size in measurement.noisy.sizes.items():
-            if name not in network.schema or network.schema[name].size != size:
-                raise FormatError(
-                    f"a measurement over {show(name)} with {size} levels does not fit the schema"
-                )
-    return Provenance(
-        document["learner"],
-        document["unit"],
-        json.dumps(document["cost"]),
-        measurements,
-        errors,
-        document["details"],
-        document["statement"],
-    )
-
-
-def _check_statement(statement: Mapping[str, Any], unit: str) -> None:
-    """Refuse keys that no statement has: whatever stood there would be published without being looked at."""
-    _refuse_strange("the statement", statement, STATEMENT)
-    if "rows" in statement and unit != "replace-one":
-        raise FormatError("the number of rows is private under add-remove and does not belong in a release")
-    spends = statement.get("spends")
-    for spend in spends if isinstance(spends, list) else ():
-        _refuse_strange("a spend", spend, SPEND)
-    _refuse_strange("the ledger", statement.get("ledger"), BOOK)
-
-
-def _refuse_strange(what: str, document: object, known: Collection[str]) -> None:
-    strange = [key for key in document if key not in known] if isinstance(document, Mapping) else []
-    if strange:
-        raise FormatError(f"{what} has the key {show(strange[0])}; known are {list_some(sorted(known))}")
 
 
 def _list_software() -> dict[str, str]:

@@ -1,38 +1,54 @@
-"""A credal network: a graph whose rows of probabilities are known only within intervals, and what follows from it."""
+"""A credal network: a graph whose conditionals are known only within intervals, and what follows from it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.compute.bounds import Bracket, Method, bound, find_candidates, list_vertices, tighten
+from discreet.compute.bounds import Bracket, Method, bound, find_candidates, tighten
 from discreet.compute.bounds.inner import centre_of
-from discreet.networks.answer import Answer
-from discreet.networks.credal.ends import arrange_ends, check_ends
-from discreet.networks.credal.evidence import describe_sets, encode_sets, pose_event, weigh_sets
-from discreet.networks.credal.interval import Decision, Interval
-from discreet.networks.evidence import Given, encode_evidence, require_attribute, require_targets
-from discreet.networks.network import Network
+from discreet.networks.answer import Answer, Decision, Interval
+from discreet.networks.evidence import (
+    Given,
+    describe_evidence,
+    encode_sets,
+    pose_event,
+    require_attribute,
+    require_targets,
+    weigh_sets,
+)
+from discreet.networks.formats.documents import (
+    Kind,
+    describe_graph,
+    describe_tables,
+    restore_graph,
+    restore_tables,
+)
+from discreet.networks.intervals import SUM_TOLERANCE, pose_levels, shape_ends
+from discreet.networks.network import Network, arrange_graph, arrange_tables, check_table
 from discreet.networks.provenance import Provenance
-from discreet.values.errors import ImpossibleEvidence, NetworkError, QueryError, TooLarge
+from discreet.values.errors import FormatError, ImpossibleEvidence, NetworkError, QueryError, TooLarge
+from discreet.values.files import write_text
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
-from discreet.values.table import Array, Table, require_cells
+from discreet.values.table import Array, Table
+from discreet.values.wording import show
 
-MOST_LEVELS = 4096
-"""The most combinations of target levels that are bounded in one question."""
+CREDAL_NETWORK = Kind(
+    "a credal network", "discreet-credal-network", ("schema", "parents", "lower", "upper", "meaning")
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CredalNetwork:
-    """All networks with this graph whose rows lie within the intervals: the strong extension [003, Def. 4].
+    """All networks with this graph whose conditionals lie within the intervals: the strong extension [003, Def. 4].
 
-    Every row stands for the set {p : lower ≤ p ≤ upper, Σp = 1}, chosen independently of all others.
+    Every conditional stands for the set {p : lower ≤ p ≤ upper, Σp = 1}, chosen independently of all others.
     """
 
     schema: Schema
@@ -55,7 +71,7 @@ class CredalNetwork:
                 raise NetworkError(f"{len(self.dag)} nodes need as many {what} tables, not {len(tables)}")
         sizes = self.schema.sizes
         for name, low, high in zip(self.dag.nodes, self.lower, self.upper, strict=True):
-            check_ends(name, low, high, self.dag.family(name), sizes)
+            _check_ends(name, low, high, self.dag.family(name), sizes)
 
     @classmethod
     def build(
@@ -68,15 +84,30 @@ class CredalNetwork:
         meaning: str = "",
     ) -> CredalNetwork:
         """A credal network from plain arrays with one axis for each parent, in order, then the child's axis."""
-        declared = schema if isinstance(schema, Schema) else Schema.of(schema)
-        graph = parents if isinstance(parents, DAG) else DAG.build(parents)
-        if set(graph.nodes) != set(declared.names):
-            raise NetworkError(
-                f"the schema declares {', '.join(declared.names)}; the graph has {', '.join(graph.nodes)}"
-            )
-        dag = DAG.build({name: graph.parents_of(name) for name in declared.names})
-        ends = [arrange_ends(dag, given, what) for what, given in (("lower", lower), ("upper", upper))]
-        return cls(declared, dag, ends[0], ends[1], meaning)
+        declared, dag = arrange_graph(schema, parents)
+        low, high = arrange_tables(dag, lower, "lower table"), arrange_tables(dag, upper, "upper table")
+        return cls(declared, dag, low, high, meaning)
+
+    @classmethod
+    def from_json(cls, document: object) -> CredalNetwork:
+        """The credal network that `to_json` described; anything else is refused before a table is made."""
+        found = CREDAL_NETWORK.check(document)
+        if not isinstance(found["meaning"], str):
+            raise FormatError(f"the meaning must be text, not {show(found['meaning'])}")
+        schema = Schema.from_json(found["schema"])
+        dag = restore_graph(found["parents"], schema)
+        low, high = (restore_tables(found[what], what, dag, schema) for what in ("lower", "upper"))
+        return cls(schema, dag, low, high, found["meaning"])
+
+    def to_json(self) -> dict[str, Any]:
+        """The credal network as plain JSON values, without its provenance."""
+        return CREDAL_NETWORK.describe(
+            schema=self.schema.to_json(),
+            parents=describe_graph(self.dag),
+            lower=describe_tables(self.lower),
+            upper=describe_tables(self.upper),
+            meaning=self.meaning,
+        )
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -89,7 +120,7 @@ class CredalNetwork:
         return self.lower[index], self.upper[index]
 
     def tighten(self) -> CredalNetwork:
-        """The same sets with reachable intervals: each end is attained by some distribution of its row."""
+        """The same sets with reachable intervals: each end is attained by some distribution of its conditional."""
         ends = [tighten(low.values, high.values) for low, high in zip(self.lower, self.upper, strict=True)]
         axes = [table.axes for table in self.lower]
         return CredalNetwork(
@@ -101,17 +132,8 @@ class CredalNetwork:
             self.provenance,
         )
 
-    def vertices(self, name: str, given: Given | None = None) -> npt.NDArray[np.float64]:
-        """The extreme distributions of the row of a node at these levels of its parents, one a line."""
-        require_attribute(self.schema, name)
-        codes = encode_evidence(self.schema, given)
-        if set(codes) != set(self.dag.parents_of(name)):
-            raise QueryError(f"a row of {name!r} is named by a level of each of {self.dag.parents_of(name)}")
-        low, high = (end.select(codes).values for end in self.ends(name))
-        return list_vertices(low, high)
-
     def contains(self, network: Network, tolerance: float = 1e-9) -> bool:
-        """Whether every row of a network with the same schema and graph lies within its intervals."""
+        """Whether every conditional of a network with the same schema and graph lies within its intervals."""
         if network.schema != self.schema or network.dag != self.dag:
             raise NetworkError("the network has another schema or graph than the credal network")
         return all(
@@ -120,15 +142,6 @@ class CredalNetwork:
             )
             for low, high, cpt in zip(self.lower, self.upper, network.cpts, strict=True)
         )
-
-    @property
-    def widths(self) -> dict[str, float]:
-        """For each node the mean width of its reachable intervals."""
-        found = self.tighten()
-        return {
-            name: float((high.values - low.values).mean())
-            for name, low, high in zip(self.nodes, found.lower, found.upper, strict=True)
-        }
 
     @property
     def width(self) -> float:
@@ -141,7 +154,7 @@ class CredalNetwork:
 
     @property
     def centre(self) -> Network:
-        """The network in the middle: l + (u − l)·(1 − Σl)/Σ(u − l) in every row of reachable intervals."""
+        """The network in the middle: l + (u − l)·(1 − Σl)/Σ(u − l) in every conditional of reachable intervals."""
         if self._centre is None:
             found = self.tighten()
             cpts = tuple(
@@ -172,7 +185,7 @@ class CredalNetwork:
         return Answer(
             self._answer_centre(targets, given, found.lower, found.upper),
             tuple(self.schema[name].levels for name in targets),
-            describe_sets(given),
+            describe_evidence(given),
             found.lower,
             found.upper,
             " ".join(part for part in (self.meaning, _tell(found, method)) if part),
@@ -189,16 +202,11 @@ class CredalNetwork:
     ) -> Bracket:
         """The bounds of `query` alone, shaped like the targets; refused where they take more than `max_work` cells."""
         shape = tuple(self.schema[name].size for name in targets)
-        cells = require_cells(f"the answer over {', '.join(targets)}", shape, MOST_LEVELS)
-        functions = np.eye(cells).reshape(cells, *shape)
-        if cells == 2:
-            functions = functions[:1]  # the other level is what is left
-        found = self._bound(targets, functions, given, method, seconds, max_work)
-        return Bracket(
-            *_shape_ends(found.lower, found.upper, shape),
-            *_shape_ends(found.inner_lower, found.inner_upper, shape),
-            found.coarse,
-        )
+        found = self._bound(targets, pose_levels(targets, shape), given, method, seconds, max_work)
+        low, high = shape_ends(found.lower, found.upper, shape)
+        if found.inner_lower is None or found.inner_upper is None:
+            return Bracket(low, high, coarse=found.coarse)
+        return Bracket(low, high, *shape_ends(found.inner_lower, found.inner_upper, shape), found.coarse)
 
     def probability(
         self,
@@ -211,29 +219,11 @@ class CredalNetwork:
     ) -> Interval:
         """Bounds on P(event | given); the event names a level, or several, of each of some attributes."""
         happens, function = pose_event(self.schema, event)
-        return Interval.of(self._bound(happens, function[None], given, method, seconds, max_work))
-
-    def expectation(
-        self,
-        name: str,
-        values: Mapping[str, float] | npt.ArrayLike,
-        given: Given | None = None,
-        *,
-        method: Method = "both",
-        seconds: float = 10.0,
-    ) -> Interval:
-        """Bounds on E[value(name) | given], with one finite value for each level of the attribute."""
-        attribute = require_attribute(self.schema, name)
-        if isinstance(values, Mapping):
-            if set(values) != set(attribute.levels):
-                raise QueryError(
-                    f"values for {name!r} must name each of its levels: {', '.join(attribute.levels)}"
-                )
-            values = [values[level] for level in attribute.levels]
-        function = np.asarray(values, dtype=np.float64)
-        if function.shape != (attribute.size,) or not np.isfinite(function).all():
-            raise QueryError(f"values for {name!r} must be {attribute.size} finite numbers")
-        return Interval.of(self._bound((name,), function[None], given, method, seconds))
+        found = self._bound(happens, function[None], given, method, seconds, max_work)
+        attained = None
+        if found.inner_lower is not None and found.inner_upper is not None:
+            attained = float(found.inner_lower[0]), float(found.inner_upper[0])
+        return Interval(float(found.lower[0]), float(found.upper[0]), attained)
 
     def decide(self, target: str, given: Given | None = None) -> Decision:
         """Which levels can be the most probable one: a level is out if another is certainly more probable.
@@ -250,16 +240,14 @@ class CredalNetwork:
             raise _refuse(given) from None
         return Decision(
             target,
-            describe_sets(given),
+            describe_evidence(given),
             tuple(attribute.levels[code] for code in left),
             tuple(attribute.levels[code] for code in seen),
         )
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the credal network as JSON with its whole schema, all or nothing."""
-        from discreet.networks.credal.document import write_credal
-
-        write_credal(self, path)
+        write_text(path, CREDAL_NETWORK.format_text(self.to_json()))
 
     def __repr__(self) -> str:
         cells = sum(table.cells for table in self.lower)
@@ -302,7 +290,7 @@ class CredalNetwork:
 def _tell(found: Bracket, method: Method) -> str:
     """Whether the bounds are exact, and if not, how far they may be from it."""
     if found.inner_lower is None or found.inner_upper is None:
-        return "Guaranteed bounds." if not found.coarse else "Guaranteed bounds, wider than they need be."
+        return f"The bounds are guaranteed{', but wider than they need be' * found.coarse}."
     if method == "inner":
         return "Attained bounds: some networks give these values, others may give more extreme ones."
     gap = max((found.inner_lower - found.lower).max(), (found.upper - found.inner_upper).max())
@@ -313,22 +301,37 @@ def _tell(found: Bracket, method: Method) -> str:
 
 def _refuse(given: Given | None) -> ImpossibleEvidence:
     return ImpossibleEvidence(
-        f"the evidence ({describe_sets(given)}) has probability zero in every network of the credal set"
+        f"the evidence ({describe_evidence(given)}) has probability zero in every network of the credal set"
     )
 
 
-@overload
-def _shape_ends(low: Array, high: Array, shape: tuple[int, ...]) -> tuple[Array, Array]: ...
-@overload
-def _shape_ends(
-    low: Array | None, high: Array | None, shape: tuple[int, ...]
-) -> tuple[Array | None, Array | None]: ...
-def _shape_ends(
-    low: Array | None, high: Array | None, shape: tuple[int, ...]
-) -> tuple[Array | None, Array | None]:
-    """The ends for all levels; of two levels, only the first was bounded."""
-    if low is None or high is None:
-        return None, None
-    if len(low) < np.prod(shape):
-        low, high = np.append(low, 1.0 - high), np.append(high, 1.0 - low)
-    return low.reshape(shape), high.reshape(shape)
+def _check_ends(
+    name: str, low: Table, high: Table, family: tuple[str, ...], sizes: Mapping[str, int]
+) -> None:
+    """Refuse ends of one node's conditionals between which no distribution fits, by name and place."""
+    check_table(name, low, family, sizes, "lower table")
+    check_table(name, high, family, sizes, "upper table")
+    if low.values.min() < 0 or high.values.max() > 1:
+        odd = low.values.min() if low.values.min() < 0 else high.values.max()
+        raise NetworkError(f"table of {name!r} holds the end {odd:g}; ends lie between 0 and 1")
+    inverted = low.values > high.values
+    if inverted.any():
+        at = tuple(int(k) for k in np.argwhere(inverted)[0])
+        raise NetworkError(
+            f"table of {name!r}: at {_place(family, at)} the lower end {low.values[at]:.9g} is above "
+            f"the upper end {high.values[at]:.9g}"
+        )
+    least, most = low.values.sum(axis=-1), high.values.sum(axis=-1)
+    if least.max() > 1 + SUM_TOLERANCE or most.min() < 1 - SUM_TOLERANCE:
+        too_high = least.max() > 1 + SUM_TOLERANCE
+        at = tuple(
+            int(k) for k in np.unravel_index(int((least if too_high else -most).argmax()), least.shape)
+        )
+        raise NetworkError(
+            f"table of {name!r}: at {_place(family[:-1], at)} the lower ends sum to {least[at]:.9g} and the upper "
+            f"ends to {most[at]:.9g}; no distribution fits unless 1 lies between"
+        )
+
+
+def _place(names: Sequence[str], codes: Sequence[int]) -> str:
+    return "(" + ", ".join(f"{name}={code}" for name, code in zip(names, codes, strict=True)) + ")"
