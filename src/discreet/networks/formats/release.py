@@ -14,16 +14,18 @@ import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from discreet.networks.formats.network_json import MAX_BYTES, describe_network, load_strictly, restore_network
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
+from discreet.values.budget import ZCDP, ApproxDP, Infinite
 from discreet.values.errors import DiscreetError, FormatError, TooLarge
 from discreet.values.files import read_text, write_text
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import Measurement, read_cost, read_unit
+from discreet.values.statement import Statement
+from discreet.values.unit import Unit
 from discreet.values.wording import list_some, show
 
 FORMAT = "discreet-release"
@@ -31,11 +33,6 @@ VERSION = 1
 KEYS = ("format", "version", "promise", "network", "provenance", "software")
 SOFTWARE = ("discreet", "numpy", "opendp")
 VERSION_TEXT = re.compile(r"[0-9A-Za-z.+!_-]{1,60}")
-STATEMENT = frozenset(
-    {"account", "unit", "budget", "spent", "loss", "schema", "purpose", "spends", "ledger", "rows"}
-)
-SPEND = frozenset({"request", "time", "verb", "tables", "cost", "digest"})
-BOOK = frozenset({"id", "durable", "events", "head"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,44 +101,38 @@ def describe_provenance(provenance: Provenance) -> dict[str, Any]:
     """Provenance as plain JSON values."""
     return {
         "learner": provenance.learner,
-        "unit": provenance.unit,
-        "cost": json.loads(provenance.cost),
+        "unit": provenance.unit.value,
+        "cost": provenance.cost.to_json(),
         "measurements": [measurement.to_json() for measurement in provenance.measurements],
         "predicted error": dict(provenance.predicted_error),
         "details": dict(provenance.details),
-        "statement": dict(provenance.statement),
+        "statement": {} if provenance.statement is None else provenance.statement.to_json(),
     }
-
-
-def require_loss(provenance: Provenance) -> Mapping[str, str]:
-    """The loss of the whole account: what one network cost says nothing of the rest, or of a look without noise."""
-    loss = provenance.statement.get("loss")
-    if not isinstance(loss, Mapping) or not loss:
-        raise FormatError("without the statement of the account that paid for it nothing can be promised")
-    return loss
 
 
 def state_promise(provenance: Provenance) -> str:
     """The privacy promise in words that a board understands; it covers everything paid for from the account."""
-    loss = require_loss(provenance)
-    row = {
-        "add-remove": "whether any one row is in the table or not",
-        "replace-one": "what any one row of the table says",
+    if provenance.statement is None:
+        raise FormatError("without the statement of the account that paid for it nothing can be promised")
+    loss = provenance.statement.loss
+    hidden = {
+        Unit.ADD_REMOVE: "whether any one row is in the table or not",
+        Unit.REPLACE_ONE: "what any one row of the table says",
     }[provenance.unit]
-    if loss.get("epsilon") == "infinite":
+    if isinstance(loss, Infinite):
         return "No privacy is promised: rows of this table were looked at without noise."
-    if "rho" in loss:
-        rho = float(Fraction(loss["rho"]))
+    if isinstance(loss, ZCDP):
+        rho = float(loss.rho)
         return (
-            f"This release hides {row}: together with all else that was paid for from the same account it is "
-            f"ρ-zero-concentrated differentially private with ρ = {loss['rho']} "
+            f"This release hides {hidden}: together with all else that was paid for from the same account it is "
+            f"ρ-zero-concentrated differentially private with ρ = {loss.rho} "
             f"(for δ = 10⁻⁶, ε is at most {rho + 2 * math.sqrt(rho * math.log(1e6)):.3g})."
         )
-    epsilon = float(Fraction(loss["epsilon"]))
-    delta = f" up to a chance of δ = {loss['delta']}" if Fraction(loss.get("delta", "0")) else ""
+    delta = f" up to a chance of δ = {loss.delta}" if isinstance(loss, ApproxDP) and loss.delta else ""
     return (
-        f"This release hides {row}: together with all else that was paid for from the same account, it makes nothing "
-        f"that anyone could conclude more than {math.exp(epsilon):.3g} times as likely (ε = {loss['epsilon']}){delta}."
+        f"This release hides {hidden}: together with all else that was paid for from the same account, it makes "
+        f"nothing that anyone could conclude more than {math.exp(float(loss.epsilon)):.3g} times as likely "
+        f"(ε = {loss.epsilon}){delta}."
     )
 
 
@@ -172,8 +163,6 @@ def _restore_provenance(document: object, network: Network) -> Provenance:
     keys = {"learner", "unit", "cost", "measurements", "predicted error", "details", "statement"}
     if not isinstance(document, Mapping) or set(document) != keys:
         raise FormatError(f"the provenance of a release has the keys {list_some(sorted(keys))}")
-    if document["unit"] not in ("add-remove", "replace-one"):
-        raise FormatError(f"the unit of privacy is add-remove or replace-one, not {show(document['unit'])}")
     for key, kind in {
         "learner": str,
         "measurements": list,
@@ -183,7 +172,6 @@ def _restore_provenance(document: object, network: Network) -> Provenance:
     }.items():
         if not isinstance(document[key], kind):
             raise FormatError(f"the {key} of a release cannot be {show(document[key])}")
-    _check_statement(document["statement"], document["unit"])
     errors = document["predicted error"]
     if not isinstance(errors, dict) or not all(isinstance(value, float | int) for value in errors.values()):
         raise FormatError("the predicted errors of a release are numbers by attribute")
@@ -196,24 +184,13 @@ def _restore_provenance(document: object, network: Network) -> Provenance:
                 )
     return Provenance(
         document["learner"],
-        document["unit"],
-        json.dumps(document["cost"]),
+        read_unit(document["unit"]),
+        read_cost(document["cost"]),
         measurements,
         errors,
         document["details"],
-        document["statement"],
+        Statement.from_json(document["statement"]) if document["statement"] else None,
     )
-
-
-def _check_statement(statement: Mapping[str, Any], unit: str) -> None:
-    """Refuse keys that no statement has: whatever stood there would be published without being looked at."""
-    _refuse_strange("the statement", statement, STATEMENT)
-    if "rows" in statement and unit != "replace-one":
-        raise FormatError("the number of rows is private under add-remove and does not belong in a release")
-    spends = statement.get("spends")
-    for spend in spends if isinstance(spends, list) else ():
-        _refuse_strange("a spend", spend, SPEND)
-    _refuse_strange("the ledger", statement.get("ledger"), BOOK)
 
 
 def _refuse_strange(what: str, document: object, known: Collection[str]) -> None:
