@@ -13,6 +13,7 @@ import numpy as np
 
 from _running import digest_sources
 from discreet.core.airlock import Airlock
+from discreet.entrance import open_airlock
 from discreet.learn.planned import planned
 from discreet.networks import examples
 from discreet.networks.credal import CredalNetwork, calibrated, from_noise, idm
@@ -116,7 +117,7 @@ class Custodian:
             self.close()
             sample = self.network.sample(self.rows, rng=dataset + 1)
             self._truth = count_frequencies(self.network, sample.codes())
-            self._airlock = Airlock.open(
+            self._airlock = open_airlock(
                 sample.arrow(), self.network.schema, budget=BUDGET, unit="add-remove"
             )
             self._dataset = dataset

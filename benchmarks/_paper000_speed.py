@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from _paper000_trials import BUDGET, has_planned
-from discreet.core.airlock import Airlock
+from discreet.entrance import open_airlock
 from discreet.networks import examples
 
 
@@ -25,7 +25,7 @@ def time_planned(sizes: Sequence[int], repeats: int) -> list[dict[str, float]]:
     for rows in sizes:
         data = network.sample(rows, rng=1).arrow()
         start = time.perf_counter()
-        airlock = Airlock.open(data, network.schema, budget=BUDGET)
+        airlock = open_airlock(data, network.schema, budget=BUDGET)
         opened = time.perf_counter() - start
         del data
         seconds = []

@@ -15,6 +15,7 @@ import discreet
 from _running import digest_sources
 from discreet.compute.metrics import compare_cpts, l1
 from discreet.core.airlock import Airlock
+from discreet.entrance import open_airlock
 from discreet.networks import examples
 from discreet.networks.formats.bif import read_bif
 from discreet.networks.network import Network
@@ -79,7 +80,7 @@ class Case:
         seed = run // RUNS_PER_DATASET + 1
         if seed not in self._airlocks:
             rows = self.network.sample(self.rows, rng=seed).arrow()
-            self._airlocks[seed] = Airlock.open(rows, self.network.schema, budget=BUDGET)
+            self._airlocks[seed] = open_airlock(rows, self.network.schema, budget=BUDGET)
         return self._airlocks[seed]
 
     def counts(self, run: int) -> list[Table]:

@@ -9,8 +9,8 @@ import numpy as np
 from _paper004_baselines import by_contingency, by_fourier, by_laplace, by_uniform, one_hot, train_privately
 from _paper004_data import Data
 from _paper004_journal import Job
-from discreet.core.airlock import Airlock
 from discreet.core.scores import MutualInformation
+from discreet.entrance import open_airlock
 from discreet.learn.adaptive import adaptive
 from discreet.learn.greedy import greedy
 from discreet.learn.privbayes import privbayes
@@ -47,7 +47,7 @@ Epsilons = tuple[str, ...]
 def learn(data: Data, epsilon: str, method: str, seed: int) -> Network:
     """A network of this table by one of our methods, or by the paper's as printed."""
     budget = PureDP(epsilon)
-    with Airlock.open(data.columns, data.schema, budget=budget, unit=UNIT) as airlock:
+    with open_airlock(data.columns, data.schema, budget=budget, unit=UNIT) as airlock:
         if method == "adaptive":
             return adaptive(airlock, spend=budget)
         if method == "independent":
@@ -69,7 +69,7 @@ def compare_scores(data: Data, epsilons: Epsilons, degrees: tuple[int, ...]) -> 
     """Figure 2: ΣI(X, Π) of the graphs that each score finds with half of ε, and without noise."""
 
     def run(seed: int, k: int, score: str, epsilon: str) -> float:
-        with Airlock.open(data.columns, data.schema, budget=PureDP("1e7"), unit=UNIT) as airlock:
+        with open_airlock(data.columns, data.schema, budget=PureDP("1e7"), unit=UNIT) as airlock:
             found = greedy(
                 airlock, spend=PureDP(epsilon) / 2, k=k, score=score, selection="exponential", rng=seed
             )  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ def compare_usefulness(data: Data, epsilons: Epsilons, thetas: tuple[str, ...] =
     """Figure 3: the error of PrivBayes with consistent tables for several θ."""
 
     def run(seed: int, theta: str, epsilon: str) -> float:
-        with Airlock.open(data.columns, data.schema, budget=PureDP(epsilon), unit=UNIT) as airlock:
+        with open_airlock(data.columns, data.schema, budget=PureDP(epsilon), unit=UNIT) as airlock:
             network = privbayes(airlock, spend=epsilon, theta=theta, rng=seed)
         return data.error(network.sample(data.rows, rng=seed).codes())
 
@@ -106,7 +106,7 @@ def compare_encodings(data: Data, epsilons: Epsilons, kinds: tuple[str, ...]) ->
     """The error of PrivBayes with R for attributes as they are, as bits, and with taxonomies."""
 
     def run(seed: int, kind: str, epsilon: str) -> float:
-        with Airlock.open(data.columns, data.schema, budget=PureDP(epsilon), unit=UNIT) as airlock:
+        with open_airlock(data.columns, data.schema, budget=PureDP(epsilon), unit=UNIT) as airlock:
             network = privbayes(airlock, spend=epsilon, encoding=kind, rng=seed)  # type: ignore[arg-type]
         return data.error(network.sample(data.rows, rng=seed).codes())
 

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.entrance import open_airlock
+
 Codes = dict[str, np.ndarray]
 Draw = Callable[[], Codes]
 """Fitting gives a function that draws the rows."""
@@ -27,7 +29,6 @@ Begin = Callable[[], None]
 
 def fit_ours(codes: Codes, task: dict[str, Any], begin: Begin) -> Draw:
     """Our default search in pure ε, PrivBayes in pure ε, or the default search in the ρ that the peers get."""
-    from discreet.core.airlock import Airlock
     from discreet.learn.adaptive import adaptive
     from discreet.learn.privbayes import privbayes
     from discreet.values.budget import ZCDP, PureDP
@@ -37,7 +38,7 @@ def fit_ours(codes: Codes, task: dict[str, Any], begin: Begin) -> Draw:
     schema = Schema.of({name: range(size) for name, size in task["sizes"].items()})
     learn = privbayes if task["method"] == "ours_privbayes" else adaptive
     budget = ZCDP(task["rho"]) if task["method"] == "ours_zcdp" else PureDP(task["epsilon"])
-    with Airlock.open(codes, schema, budget=budget) as airlock:
+    with open_airlock(codes, schema, budget=budget) as airlock:
         network = learn(airlock, spend=budget)
     return lambda: network.sample(task["draw"], rng=0).codes()
 

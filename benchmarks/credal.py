@@ -22,7 +22,7 @@ import numpy as np
 from _credal_trials import Custodian, Trials, ask, certify, count_frequencies, fit_idm
 from _running import progress
 from discreet.compute.bounds import bound
-from discreet.core.airlock import Airlock
+from discreet.entrance import open_airlock
 from discreet.learn.planned import planned
 from discreet.networks import examples
 from discreet.networks.credal import calibrated, from_noise
@@ -185,7 +185,7 @@ def draw_plot(out: Path, amounts: Sequence[str]) -> None:
     asked, given = "lung", {"smoke": "yes"}
     truth = count_frequencies(network, sample.codes()).query(asked, given)["yes"]
     points, sure, likely = [], [], []
-    with Airlock.open(sample.arrow(), network.schema, budget=PureDP("1000"), unit="add-remove") as airlock:
+    with open_airlock(sample.arrow(), network.schema, budget=PureDP("1000"), unit="add-remove") as airlock:
         for epsilon in amounts:
             private = planned(airlock, network.dag, spend=epsilon)
             points.append(private.query(asked, given)["yes"])

@@ -17,7 +17,7 @@ import numpy as np
 
 from _paper002_peer import fit_peer
 from _paper002_regression import HEADER, sweep
-from discreet.core.airlock import Airlock
+from discreet.entrance import open_airlock
 from discreet.networks import examples
 from discreet.papers import posterior
 from discreet.papers.estimators import PrivacyWarning
@@ -90,7 +90,7 @@ def compare_errors(
     }
     budget = PureDP(10**6)
     errors: dict[str, list[float]] = {"laplace": [], "fourier": [], "printed": []}
-    with Airlock.open(rows, schema, budget=budget, unit=unit) as airlock:
+    with open_airlock(rows, schema, budget=budget, unit=unit) as airlock:
         truth = airlock.reveal(dag.families(), reason="to measure the error of simulated rows")
         for _ in range(repeats):
             for name, released in [

@@ -30,6 +30,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one thread for each worker
 import numpy as np
 
 from discreet.core.airlock import Airlock
+from discreet.entrance import open_airlock
 from discreet.judge.attacks.ceiling import expect_power, limit_power
 from discreet.judge.attacks.cells import Cells
 from discreet.judge.attacks.joint import score_jointly
@@ -149,7 +150,7 @@ def private_attacks(
 ) -> Iterator[tuple[str, Any]]:
     """The scores of all attacks on a network and a credal network learned with ε = 1."""
     rows = {name: column[target] for name, column in world.codes.items()}
-    airlock = Airlock.open(
+    airlock = open_airlock(
         {name: column.astype(np.int64) for name, column in rows.items()}, world.schema, budget=PureDP(EPSILON)
     )
     with airlock:

@@ -26,7 +26,7 @@ from _paper004_figures import (
     synthesise,
 )
 from _paper004_journal import Job, Journal, Row
-from discreet.core.airlock import Airlock
+from discreet.entrance import open_airlock
 from discreet.learn.adaptive import adaptive
 from discreet.learn.privbayes import privbayes
 from discreet.values.budget import PureDP
@@ -76,7 +76,7 @@ def time_adult(data: Data) -> float:
     """Seconds for graph, tables and as many synthetic rows: vanilla encoding, R, automatic k, after a warm-up."""
     best = np.inf
     for seed in range(3):
-        with Airlock.open(data.columns, data.schema, budget=PureDP(1)) as airlock:
+        with open_airlock(data.columns, data.schema, budget=PureDP(1)) as airlock:
             start = time.perf_counter()
             privbayes(airlock, spend=1, rng=seed).sample(data.rows, rng=seed).codes()
             if seed:
@@ -86,7 +86,7 @@ def time_adult(data: Data) -> float:
 
 def time_binary(data: Data) -> float:
     """Seconds for graph and tables with the binary encoding and F at k = 3."""
-    with Airlock.open(data.columns, data.schema, budget=PureDP(1)) as airlock:
+    with open_airlock(data.columns, data.schema, budget=PureDP(1)) as airlock:
         start = time.perf_counter()
         privbayes(airlock, spend=1, encoding="binary", score="F", k=3, rng=0)
         return time.perf_counter() - start
@@ -96,7 +96,7 @@ def time_rows(data: Data, sizes: tuple[int, ...]) -> list[tuple[int, float]]:
     """Seconds of graph and tables at k = 2 for so many rows, drawn with replacement; after a warm-up."""
     found = []
     for size in (sizes[0], *sizes):  # the first one compiles
-        with Airlock.open(_enlarge(data, size), data.schema, budget=PureDP(2)) as airlock:
+        with open_airlock(_enlarge(data, size), data.schema, budget=PureDP(2)) as airlock:
             seconds = []
             for seed in range(2 if size <= 10**6 else 1):
                 start = time.perf_counter()
@@ -229,7 +229,7 @@ def summarise(tables: dict[str, Data], rows: list[Row], *, quick: bool) -> None:
 
 def _add_remove(data: Data, seed: int) -> dict[str, np.ndarray]:
     """Synthetic rows at ε = 1 under add-remove, the unit of the peers."""
-    with Airlock.open(data.columns, data.schema, budget=PureDP(1)) as airlock:
+    with open_airlock(data.columns, data.schema, budget=PureDP(1)) as airlock:
         return adaptive(airlock, spend=1).sample(data.rows, rng=seed).codes()
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discreet import learners as learn
     from discreet.core.airlock import Airlock
-    from discreet.core.ledger import Ledger, open_ledger
+    from discreet.core.ledger import Ledger
+    from discreet.entrance import open_airlock
     from discreet.learn import greedy as structure
     from discreet.networks import credal, examples
     from discreet.networks.formats.bif import read_bif, write_bif
@@ -17,14 +18,16 @@ if TYPE_CHECKING:
     from discreet.networks.network import Network
     from discreet.networks.synthetic import Rows
     from discreet.papers import posterior
+    from discreet.stores.opening import open_ledger
     from discreet.values import errors
-    from discreet.values.budget import ZCDP, ApproxDP, PureDP, Unit
+    from discreet.values.budget import ZCDP, ApproxDP, PureDP
     from discreet.values.graph import DAG
     from discreet.values.measurement import Measurement
     from discreet.values.schema import Attribute, Schema
     from discreet.values.schema.bins import Bins
     from discreet.values.schema.taxonomy import Taxonomy
     from discreet.values.table import Table
+    from discreet.values.unit import Unit
 
 __version__ = "0.1.0"
 
@@ -49,6 +52,7 @@ __all__ = [
     "errors",
     "examples",
     "learn",
+    "open_airlock",
     "open_ledger",
     "posterior",
     "read_bif",
@@ -75,13 +79,14 @@ _HOMES = {
     "Schema": "discreet.values.schema.declaration",
     "Table": "discreet.values.table",
     "Taxonomy": "discreet.values.schema.taxonomy",
-    "Unit": "discreet.values.budget",
+    "Unit": "discreet.values.unit",
     "ZCDP": "discreet.values.budget",
     "credal": "discreet.networks.credal",
     "errors": "discreet.values.errors",
     "examples": "discreet.networks.examples",
     "learn": "discreet.learners",
-    "open_ledger": "discreet.core.ledger",
+    "open_airlock": "discreet.entrance",
+    "open_ledger": "discreet.stores.opening",
     "posterior": "discreet.papers.posterior",
     "read_bif": "discreet.networks.formats.bif",
     "read_network": "discreet.networks.formats.model_files",

@@ -1,65 +1,78 @@
-"""The way into the airlock from outside: rows first, then the ledger, so that bad rows leave nothing behind."""
+"""The one way into the airlock from outside: rows first, then the ledger, so that bad rows leave nothing behind."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from discreet.core.airlock import Airlock
-from discreet.core.ledger import Ledger, open_ledger, require_line, spell
+from discreet.core.book import Account, spell
+from discreet.core.ledger import Ledger, require_line
 from discreet.rows.opening import open_counter
-from discreet.values.budget import ApproxDP, Finite, PureDP, Unit
-from discreet.values.errors import BudgetError, LedgerError, Overspent
+from discreet.stores.memory import MemoryLedger
+from discreet.stores.opening import exists, open_ledger
+from discreet.values.budget import ApproxDP, Finite, PureDP, read_budget
+from discreet.values.errors import AirlockError, BudgetError, LedgerError, Overspent
 from discreet.values.schema import Schema
+from discreet.values.unit import Unit
 
 
-@contextmanager
-def enter(
+def open_airlock(
     data: Any,
     schema: Schema,
     *,
-    ledger: str | os.PathLike[str],
-    account: str,
-    spend: Finite,
-    request: str,
-    budget: Finite | None = None,
+    budget: Finite | str | None = None,
     unit: Unit | str | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    account: str | None = None,
     create: bool = False,
+    spend: Finite | None = None,
+    request: str = "",
     sets: Sequence[Sequence[str]] = (),
     memory: int | str | None = None,
-) -> Iterator[Airlock]:
-    """An airlock over rows that are checked, with an account that is open; both are closed at the end.
+    weight: str | None = None,
+    numbers: Sequence[str] = (),
+) -> Airlock:
+    """Read and check every row, and open the account that pays for what is asked of them.
 
-    With `create`, a ledger or an account that is not there is made, with `budget` or else just the `spend`. Before
-    that, the rows and the attribute `sets` that will be asked for are checked. The account must be able to pay all
-    that is missing for `request`: a learner of several stages must not pay for the first and fail at the second.
+    `ledger` is an open ledger or the place of one; without it spends are kept in memory only, which is for tests and
+    simulations. `account` names the dataset in the ledger (the file's name by default). With `create`, a ledger or an
+    account that is not there is made, with `budget` or else just the `spend`; without it, a mistyped name is refused
+    and does not come with a fresh budget. `unit` is that of the account, and add-remove for a new one.
+
+    `spend`, `request` and `sets` say what is about to be asked: the account must be able to pay all that is missing
+    for it, since a learner of several stages must not pay for the first and fail at the second.
+    The others are those of `open_counter`.
     """
-    require_line("an account name", account)
-    require_line("a request id", request, most=180)  # stages add to it
-    wanted = None if unit is None else Unit(unit)
-    if budget is not None:
-        read_kind(spend, budget)
-    exists = _exists(ledger)
-    if not exists and not create:
-        raise LedgerError(
-            f"there is no ledger at {os.fspath(ledger)}; make it with `discreet budget init`, or add --create-ledger"
-        )
-    if exists:
-        with open_ledger(ledger) as opened:
-            _check_account(opened, account, spend, request, wanted, create)
-    counter = open_counter(data, schema, memory=memory)
-    try:
+    wanted = read_budget(budget) if isinstance(budget, str) else budget
+    protected = None if unit is None else Unit(unit)
+    name = account or _name_data(data, durable=ledger is not None and not isinstance(ledger, MemoryLedger))
+    require_line("an account name", name)
+    if spend is not None and wanted is not None:
+        read_kind(spend, wanted)
+    with ExitStack() as stack:
+        book = _find_ledger(ledger, stack, create)
+        if book is not None:
+            known = {found.name: found for found in book.accounts()}.get(name)
+            _check_account(book, known, name, protected, wanted, create or not book.durable)
+            if known is not None and spend is not None:
+                _check_funds(book, known, spend, request)
+        counter = open_counter(data, schema, memory=memory, weight=weight, numbers=numbers)
+        stack.callback(counter.close)
         counter.check(list(sets))
-        with open_ledger(ledger, create=create) as opened:
-            known = {found.name: found for found in opened.accounts()}.get(account)
-            entered = known or opened.open_account(account, budget or spend, wanted or Unit.ADD_REMOVE)
-            with Airlock(counter, schema, opened, entered) as airlock:
-                yield airlock
-    finally:
-        counter.close()
+        if book is None:
+            assert isinstance(ledger, str | os.PathLike)
+            book = stack.enter_context(open_ledger(ledger, create=True))
+        opened = {found.name: found for found in book.accounts()}.get(name)
+        if opened is None:
+            whole = wanted or spend
+            if whole is None:
+                raise BudgetError(f"account {name!r} is not open in the ledger yet; say which budget it gets")
+            opened = book.open_account(name, whole, protected or Unit.ADD_REMOVE)
+        return Airlock(counter, schema, book, opened, stack.pop_all().close)
 
 
 def read_kind(spend: Finite, budget: Finite) -> Finite:
@@ -73,30 +86,63 @@ def read_kind(spend: Finite, budget: Finite) -> Finite:
     return spend
 
 
-def _exists(place: str | os.PathLike[str]) -> bool:
-    text = os.fspath(place)
-    return text.startswith(("postgresql://", "postgres://")) or Path(text).exists()
+def _find_ledger(
+    ledger: Ledger | str | os.PathLike[str] | None, stack: ExitStack, create: bool
+) -> Ledger | None:
+    """The ledger, if there is one already; None if it is still to be made, once the rows are found to be sound."""
+    if ledger is None:
+        return MemoryLedger()
+    if isinstance(ledger, Ledger):
+        return ledger
+    if exists(ledger):
+        return stack.enter_context(open_ledger(ledger))
+    if create:
+        return None
+    raise LedgerError(
+        f"there is no ledger at {os.fspath(ledger)}; make it with `discreet budget init`, or add --create-ledger"
+    )
 
 
 def _check_account(
-    ledger: Ledger, name: str, spend: Finite, request: str, unit: Unit | None, create: bool
+    ledger: Ledger,
+    known: Account | None,
+    name: str,
+    unit: Unit | None,
+    budget: Finite | None,
+    create: bool,
 ) -> None:
-    known = {found.name: found for found in ledger.accounts()}
-    if name not in known:
-        if create:
-            return
-        there = ", ".join(sorted(known)[:8]) or "none yet"
+    if known is None:
+        if not create:
+            there = ", ".join(sorted(found.name for found in ledger.accounts())[:8]) or "none yet"
+            raise LedgerError(
+                f"no account {name!r} in this ledger (it has: {there}); open it with `discreet budget init`"
+            )
+        return
+    if unit is not None and known.unit is not unit:
+        raise BudgetError(f"account {name!r} protects {known.unit}, not {unit}")
+    if budget is not None and known.budget != budget:
         raise LedgerError(
-            f"no account {name!r} in this ledger (it has: {there}); open it with `discreet budget init`"
+            f"account {name!r} is open with {spell(known.budget)}, {known.unit}; "
+            f"it cannot be opened again with {spell(budget)}"
         )
-    account = known[name]
-    if unit is not None and account.unit is not unit:
-        raise BudgetError(f"account {name!r} protects {account.unit}, not {unit}")
+
+
+def _check_funds(ledger: Ledger, account: Account, spend: Finite, request: str) -> None:
+    require_line("a request id", request, most=180)  # stages add to it
     missing = read_kind(spend, account.budget)
-    for entry in ledger.entries(name):
+    for entry in ledger.entries(account.name):
         if (entry.request == request or entry.request.startswith(f"{request}/")) and entry.cost <= missing:
             missing -= entry.cost
     if not missing <= account.remaining:
         raise Overspent(
-            f"account {name!r} cannot pay: the release needs {spell(missing)}; remaining {spell(account.remaining)}"
+            f"account {account.name!r} cannot pay: the release needs {spell(missing)}; "
+            f"remaining {spell(account.remaining)}"
         )
+
+
+def _name_data(data: Any, *, durable: bool) -> str:
+    if isinstance(data, str | os.PathLike):
+        return Path(os.fspath(data).rpartition("::")[2] or os.fspath(data)).name
+    if durable:
+        raise AirlockError("data that is not a file needs a name in the ledger: give `account`")
+    return "simulation"

@@ -66,7 +66,7 @@ def read(page: str) -> Checker:
 
 def learn(network: Network, spend: str = "1", unit: str = "add-remove") -> Release:
     rows = network.sample(500, rng=1).arrow()
-    airlock = dc.Airlock.open(rows, network.schema, budget=spend, unit=unit)
+    airlock = dc.open_airlock(rows, network.schema, budget=spend, unit=unit)
     return make_release(independent(airlock, network.dag, spend=airlock.budget))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.core.ledger import open_ledger
+from discreet.stores.opening import open_ledger
 from discreet.values.budget import PureDP
 
 CHILD = """
@@ -42,7 +42,7 @@ def after(owner, name):
  "after answer": lambda: after(Ledger, "answer"), "never": lambda: None}[step]()
 
 schema = Schema.of({"a": ["x", "y"]})
-airlock = Airlock.open({"a": ["x"] * 300 + ["y"] * 700}, schema, budget="1", ledger=place, account="t")
+airlock = open_airlock({"a": ["x"] * 300 + ["y"] * 700}, schema, budget="1", ledger=place, account="t")
 (answer,) = airlock.measure([("a",)], spend="1/10", request=request)
 print(json.dumps(answer.noisy.values.tolist()))
 """

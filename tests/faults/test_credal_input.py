@@ -15,6 +15,7 @@ from discreet.networks import examples
 from discreet.networks.credal import CredalNetwork, calibrated, contaminate, from_noise, idm, parse_credal
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
+from discreet.values.budget import PureDP
 from discreet.values.errors import (
     FormatError,
     ImpossibleEvidence,
@@ -25,6 +26,7 @@ from discreet.values.errors import (
 from discreet.values.law import DiscreteLaplace
 from discreet.values.measurement import Measurement
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 
 def build(lower: Any, upper: Any) -> CredalNetwork:
@@ -117,7 +119,10 @@ def test_counts_that_do_not_fit_are_refused() -> None:
     """Noise, missing families, negative counts, a wrong S."""
     asia = examples.asia()
     noisy = Measurement(
-        Table(("asia",), np.array([1, 2], dtype=np.int64)), DiscreteLaplace(Fraction(2)), "add-remove", "{}"
+        Table(("asia",), np.array([1, 2], dtype=np.int64)),
+        DiscreteLaplace(Fraction(2)),
+        Unit.ADD_REMOVE,
+        PureDP(1),
     )
     with pytest.raises(TableError, match="has noise in it"):
         idm([noisy], asia.dag, asia.schema)
@@ -140,9 +145,9 @@ def test_noise_intervals_need_measurements() -> None:
         with pytest.raises(NetworkError, match="does not say what was measured"):
             make(asia)
     law = DiscreteLaplace(Fraction(2))
-    part = Measurement(Table(("asia",), np.array([9, 90], dtype=np.int64)), law, "add-remove", "{}")
+    part = Measurement(Table(("asia",), np.array([9, 90], dtype=np.int64)), law, Unit.ADD_REMOVE, PureDP(1))
     learned = Network(
-        asia.schema, asia.dag, asia.cpts, provenance=Provenance("test", "add-remove", "{}", (part,))
+        asia.schema, asia.dag, asia.cpts, provenance=Provenance("test", Unit.ADD_REMOVE, PureDP(1), (part,))
     )
     with pytest.raises(NetworkError, match="was measured that contains"):
         from_noise(learned)
@@ -162,7 +167,7 @@ def test_noise_intervals_need_measurements() -> None:
         for cpt in asia.cpts
     )
     sampled = Network(
-        asia.schema, asia.dag, asia.cpts, provenance=Provenance("test", "add-remove", "{}", tables)
+        asia.schema, asia.dag, asia.cpts, provenance=Provenance("test", Unit.ADD_REMOVE, PureDP(1), tables)
     )
     with pytest.raises(NetworkError, match="over all rows"):
         from_noise(sampled)

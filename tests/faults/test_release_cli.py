@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
-from discreet.core.ledger import open_ledger
 from discreet.doors.cli import main
 from discreet.networks.formats.edges import format_edges
+from discreet.stores.opening import open_ledger
 from discreet.values.budget import PureDP
 
 SCHEMA = """format = 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 import pickle
 import sqlite3
@@ -15,13 +14,16 @@ import pytest
 
 import discreet as dc
 from discreet.core.airlock import Airlock
-from discreet.core.ledger import Anchor, open_ledger
+from discreet.core.chain import Anchor
 from discreet.core.scores import IndependenceDistance, ModelError, MutualInformation
+from discreet.entrance import open_airlock
 from discreet.papers.subsample import Subsampling
 from discreet.papers.sums import BoundedColumn
-from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit
+from discreet.stores.opening import open_ledger
+from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP
 from discreet.values.errors import AirlockError, BudgetError, DiscreetError, LedgerError, Overspent
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
+from discreet.values.unit import Unit
 
 NETWORK = dc.examples.asia()
 ROWS = 2_000
@@ -31,7 +33,7 @@ DATA = {
 
 
 def open_simulation(budget: object = "100", unit: str = "add-remove") -> Airlock:
-    return Airlock.open(DATA, NETWORK.schema, budget=budget, unit=unit)  # type: ignore[arg-type]
+    return open_airlock(DATA, NETWORK.schema, budget=budget, unit=unit)  # type: ignore[arg-type]
 
 
 def true_table(axes: tuple[str, ...]) -> np.ndarray:
@@ -57,7 +59,7 @@ def test_the_scale_follows_the_unit_and_the_shares(unit: str, factor: int) -> No
     airlock = open_simulation(unit=unit)
     wide, narrow = airlock.measure([("smoke",), ("lung",)], spend="4", shares=["1", "3"])
     assert wide.law.scale == factor and narrow.law.scale == pytest.approx(factor / 3)
-    assert json.loads(wide.cost) == {"epsilon": "1"} and json.loads(narrow.cost) == {"epsilon": "3"}
+    assert wide.cost.to_json() == {"epsilon": "1"} and narrow.cost.to_json() == {"epsilon": "3"}
     assert airlock.remaining == PureDP("96")
 
 
@@ -82,7 +84,7 @@ def test_a_secret_sample_is_counted_with_the_noise_that_amplification_affords() 
     fixed = open_simulation(unit="replace-one")
     (exactly,) = fixed.measure([()], spend="20", sampling=Subsampling.fixed(100, ROWS))
     assert abs(int(exactly.noisy.values) - 100) <= 3
-    assert (measured.rate, json.loads(measured.cost)) == (Fraction(1, 10), {"epsilon": "20"}), (
+    assert (measured.rate, measured.cost.to_json()) == (Fraction(1, 10), {"epsilon": "20"}), (
         "the cost is what was charged"
     )
     before = fixed.anchor()
@@ -182,7 +184,7 @@ def test_a_bad_question_is_refused_in_one_line_and_costs_nothing(question: str) 
 
 def test_a_table_that_does_not_fit_is_refused_before_it_is_paid_for() -> None:
     wide = dc.Schema.of({f"a{i}": [str(k) for k in range(256)] for i in range(5)})
-    airlock = Airlock.open({name: ["0"] for name in wide.names}, wide, budget="1")
+    airlock = open_airlock({name: ["0"] for name in wide.names}, wide, budget="1")
     with pytest.raises(DiscreetError, match="1,099,511,627,776 cells"):
         airlock.measure([wide.names], spend="1")
     assert airlock.remaining == PureDP("1")
@@ -191,30 +193,30 @@ def test_a_table_that_does_not_fit_is_refused_before_it_is_paid_for() -> None:
 def test_bad_rows_open_no_account(tmp_path: Path) -> None:
     with open_ledger(tmp_path / "ledger", create=True) as ledger:
         with pytest.raises(DiscreetError, match="purple"):
-            Airlock.open(
+            open_airlock(
                 {**DATA, "smoke": ["purple"] * ROWS}, NETWORK.schema, budget="1", ledger=ledger, account="a"
             )
         assert ledger.accounts() == ()
         with pytest.raises(AirlockError, match="give `account`"):
-            Airlock.open(DATA, NETWORK.schema, budget="1", ledger=ledger)
+            open_airlock(DATA, NETWORK.schema, budget="1", ledger=ledger)
         with pytest.raises(BudgetError, match="not open"):
-            Airlock.open(DATA, NETWORK.schema, ledger=ledger, account="a")
+            open_airlock(DATA, NETWORK.schema, ledger=ledger, account="a")
 
 
 def test_an_account_lasts_and_its_terms_cannot_change(tmp_path: Path) -> None:
     place = tmp_path / "ledger"
     with open_ledger(place, create=True) as ledger:
-        Airlock.open(DATA, NETWORK.schema, budget="1", ledger=ledger, account="clinic").measure(
+        open_airlock(DATA, NETWORK.schema, budget="1", ledger=ledger, account="clinic").measure(
             [()], spend="3/4"
         )
-    again = Airlock.open(DATA, NETWORK.schema, ledger=place, account="clinic")
+    again = open_airlock(DATA, NETWORK.schema, ledger=place, account="clinic")
     assert again.remaining == PureDP("1/4") and again.durable
     with pytest.raises(Overspent, match="short by"):
         again.measure([()], spend="1/2")
     with pytest.raises(LedgerError, match="cannot be opened again"):
-        Airlock.open(DATA, NETWORK.schema, budget="2", ledger=place, account="clinic")
+        open_airlock(DATA, NETWORK.schema, budget="2", ledger=place, account="clinic")
     with pytest.raises(BudgetError, match="replace-one"):
-        Airlock.open(DATA, NETWORK.schema, ledger=place, account="clinic", unit="replace-one")
+        open_airlock(DATA, NETWORK.schema, ledger=place, account="clinic", unit="replace-one")
 
 
 def test_the_number_of_rows_is_told_only_where_it_is_public() -> None:
@@ -295,7 +297,7 @@ def test_a_bounded_sum_clips_every_value_whatever_holds_the_rows(
             frame.to_sql("people", connection, index=False)
         place = f"{tmp_path / 'rows.db'}::people"
     column = BoundedColumn("income", 0, 60_000, granularity=1000)
-    airlock = Airlock.open(
+    airlock = open_airlock(
         place, NETWORK.schema.select(["smoke"]), budget="10000000", weight=weight, numbers=["income"]
     )
     (measured,) = airlock.measure_sums([column], spend="9000000", request="sum")
@@ -314,12 +316,12 @@ def test_a_bounded_sum_clips_every_value_whatever_holds_the_rows(
 def test_a_number_column_with_a_hole_is_refused_at_the_door(bad: object) -> None:
     rows = {"smoke": DATA["smoke"], "income": [*INCOME[:-1].tolist(), bad]}
     with pytest.raises(DiscreetError, match=r"'income'.*needs a number"):
-        Airlock.open(rows, NETWORK.schema.select(["smoke"]), budget="1", numbers=["income"])
+        open_airlock(rows, NETWORK.schema.select(["smoke"]), budget="1", numbers=["income"])
 
 
 def test_the_statement_can_be_held_against_the_ledger(tmp_path: Path) -> None:
     with open_ledger(tmp_path / "ledger", create=True) as ledger:
-        airlock = Airlock.open(DATA, NETWORK.schema, budget="2", ledger=ledger, account="clinic")
+        airlock = open_airlock(DATA, NETWORK.schema, budget="2", ledger=ledger, account="clinic")
         airlock.measure([()], spend="1/2")
         said = airlock.statement()
         assert said["spent"] == said["loss"] == {"epsilon": "1/2"}

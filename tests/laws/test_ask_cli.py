@@ -73,7 +73,7 @@ def test_answers_say_where_rows_have_other_shares(
     """Three bits can spell more than five levels; two bits spell four, and there is nothing to say."""
     values = [str(code % levels) for code in range(2000)]
     schema = dc.Schema.of({"grade": range(levels)})
-    with dc.Airlock.open({"grade": values}, schema, budget=dc.PureDP("1"), unit="add-remove") as airlock:
+    with dc.open_airlock({"grade": values}, schema, budget=dc.PureDP("1"), unit="add-remove") as airlock:
         network = dc.learn.privbayes(airlock, spend="1", encoding="binary", k=0)
     path = tmp_path / "release.json"
     dc.write_release(network, path)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from chance import SURE
-from discreet.core.airlock import Airlock
 from discreet.doors.cli import main
+from discreet.entrance import open_airlock
 from discreet.judge.attacks.cells import Cells
 from discreet.networks import examples
 from discreet.networks.credal import idm
@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plain.write(place / "plain.json")
     plain.write_bif(place / "plain.bif")
     idm(cells.split(counts), truth.dag, truth.schema, strength=10.0).write(place / "credal.json")
-    with Airlock.open(str(place / "members.csv"), truth.schema, budget="1") as airlock:
+    with open_airlock(str(place / "members.csv"), truth.schema, budget="1") as airlock:
         write_release(independent(airlock, truth.dag, spend=1), place / "private.json")
     people.write(place / "copies.arrow")
     truth.schema.write(place / "schema.toml")

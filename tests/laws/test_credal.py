@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from discreet.compute.augmentation import draw_counts
 from discreet.compute.bounds import list_vertices, tighten
 from discreet.compute.bounds.tails import bound_by_chernoff, bound_sum
-from discreet.core.airlock import Airlock
+from discreet.entrance import open_airlock
 from discreet.learn.planned import planned
 from discreet.networks import examples
 from discreet.networks.credal import (
@@ -28,10 +28,12 @@ from discreet.networks.credal import (
 )
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
+from discreet.values.budget import PureDP
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -65,12 +67,12 @@ def release(network: Network, counts: list[Table], scale: int, seed: int) -> Net
             shape = part.values.shape
             noise = rng.geometric(stop, shape) - rng.geometric(stop, shape)
             noisy = np.asarray(part.values + noise, dtype=np.int64)
-            measured.append(Measurement(Table(part.axes, noisy), law, "add-remove", "{}"))
+            measured.append(Measurement(Table(part.axes, noisy), law, Unit.ADD_REMOVE, PureDP(1)))
     cpts = tuple(
         Table(found.axes, np.maximum(found.noisy.values, 0).astype(np.float64)).normalise(found.axes[-1])
         for found in measured[::2]
     )
-    provenance = Provenance("test", "add-remove", "{}", tuple(measured))
+    provenance = Provenance("test", Unit.ADD_REMOVE, PureDP(1), tuple(measured))
     return Network(network.schema, network.dag, cpts, provenance=provenance)
 
 
@@ -200,9 +202,9 @@ def test_exact_tables_leave_no_doubt_and_less_noise_leaves_less() -> None:
     """Without noise the intervals are the frequencies; they widen with the noise, the coverage and S."""
     asia = examples.asia()
     counts = count_families(asia, 100_000, 3)
-    exact = tuple(Measurement(table, Exact(), "add-remove", "{}") for table in counts)
+    exact = tuple(Measurement(table, Exact(), Unit.ADD_REMOVE, PureDP(1)) for table in counts)
     revealed = Network(
-        asia.schema, asia.dag, asia.cpts, provenance=Provenance("test", "add-remove", "{}", exact)
+        asia.schema, asia.dag, asia.cpts, provenance=Provenance("test", Unit.ADD_REMOVE, PureDP(1), exact)
     )
     credal = from_noise(revealed)
     truth = without_noise(asia, counts)
@@ -259,14 +261,14 @@ def test_draws_follow_the_noise_and_are_not_negative() -> None:
     network = Network.build(schema, {"a": []}, {"a": [0.625, 0.375, 0.0]})
     law = DiscreteLaplace(Fraction(10))
     noisy = Table(("a",), np.array([50_000, 30_000, -30], dtype=np.int64))
-    measured = Measurement(noisy, law, "add-remove", "{}")
+    measured = Measurement(noisy, law, Unit.ADD_REMOVE, PureDP(1))
     drawn = draw_counts(network.dag, network.cpts, [measured], [0], 2000, np.random.default_rng(1))[0]
     assert drawn.shape == (2000, 3)
     assert drawn.min() >= 0
     assert np.abs(drawn.mean(axis=0)[:2] - noisy.values[:2]).max() < 2
     assert drawn[:, :2].std(axis=0) == pytest.approx(np.full(2, np.sqrt(law.variance)), rel=0.15)
     assert drawn[:, 2].max() < 50
-    exact = Measurement(noisy.select({}), Exact(), "add-remove", "{}")
+    exact = Measurement(noisy.select({}), Exact(), Unit.ADD_REMOVE, PureDP(1))
     again = draw_counts(network.dag, network.cpts, [exact], [0], 3, np.random.default_rng(1))[0]
     assert (again[:, :2] == noisy.values[:2]).all()
 
@@ -283,8 +285,10 @@ def test_many_empty_cells_do_not_add_up() -> None:
     rng = np.random.default_rng(2)
     stop = -np.expm1(-1.0 / 20)
     noisy = counts + rng.geometric(stop, counts.shape) - rng.geometric(stop, counts.shape)
-    measured = Measurement(Table(tuple(names), noisy), DiscreteLaplace(Fraction(20)), "add-remove", "{}")
-    provenance = Provenance("test", "add-remove", "{}", (measured,))
+    measured = Measurement(
+        Table(tuple(names), noisy), DiscreteLaplace(Fraction(20)), Unit.ADD_REMOVE, PureDP(1)
+    )
+    provenance = Provenance("test", Unit.ADD_REMOVE, PureDP(1), (measured,))
     private = Network(network.schema, network.dag, network.cpts, provenance=provenance)
     low, high = calibrated(private, rng=1).query("n0").interval("x")
     assert low > 0.97
@@ -327,7 +331,7 @@ def test_calibrated_intervals_are_narrower_and_mostly_right() -> None:
 def test_a_budget_so_large_that_the_noise_underflows(spend: str) -> None:
     """The variance of the noise is 0 in floats; intervals then hold what the counts say, and little else."""
     asia = examples.asia()
-    airlock = Airlock.open(asia.sample(1000, rng=1).arrow(), asia.schema, budget=spend)
+    airlock = open_airlock(asia.sample(1000, rng=1).arrow(), asia.schema, budget=spend)
     answer = planned(airlock, asia.dag, spend=spend).query("smoke")
     low, high = answer.interval("yes")
     assert low <= answer["yes"] <= high < low + 0.01

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from chance import SURE, within_attempts
-from discreet.core.airlock import Airlock
-from discreet.core.ledger import open_ledger
 from discreet.doors.cli import app
 from discreet.doors.publication import publish
+from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import empirical_epsilon
 from discreet.judge.verify import verify
 from discreet.learn.greedy import greedy
@@ -28,6 +27,7 @@ from discreet.networks.formats.release import format_release, parse_release
 from discreet.networks.network import Network
 from discreet.rows.engines.kernels import count_codes
 from discreet.rows.engines.packed import count_packed, pack
+from discreet.stores.opening import open_ledger
 from discreet.values.budget import ZCDP, PureDP
 from discreet.values.errors import (
     AirlockError,
@@ -122,7 +122,7 @@ def test_the_airlock_counts_what_the_view_says(encoding: Encoding, memory: int |
     rows = _draw(700)
     codes = _recode(encoding, SCHEMA.encode(rows))
     sets = [found for k in (1, 2, 3) for found in itertools.combinations(encoding.view.names, k)]
-    with Airlock.open(rows, SCHEMA, budget=PureDP(1), memory=memory) as airlock:
+    with open_airlock(rows, SCHEMA, budget=PureDP(1), memory=memory) as airlock:
         view = airlock.encode(encoding)
         for table in view.reveal(sets, reason="oracle"):
             shape = [encoding.view[name].size for name in table.axes]
@@ -133,7 +133,7 @@ def test_the_airlock_counts_what_the_view_says(encoding: Encoding, memory: int |
 
 def test_rows_that_live_in_an_engine_are_not_encoded() -> None:
     ibis = pytest.importorskip("ibis")
-    with Airlock.open(ibis.memtable(_draw(20)), SCHEMA, budget=PureDP(1)) as airlock:
+    with open_airlock(ibis.memtable(_draw(20)), SCHEMA, budget=PureDP(1)) as airlock:
         with pytest.raises(DataError, match="binary encoding is counted only where rows are read"):
             privbayes(airlock, spend=1, encoding="binary")
         assert airlock.remaining == PureDP(1)
@@ -195,7 +195,7 @@ def test_rows_whose_bits_spell_no_level_are_drawn_again() -> None:
     Without drawing again the last level, which is what stray bits are nearest to, would have half of the rows.
     """
     schema = Schema.of({"five": range(5)})
-    with Airlock.open({"five": ["0", "4"]}, schema, budget=PureDP(1)) as airlock:
+    with open_airlock({"five": ["0", "4"]}, schema, budget=PureDP(1)) as airlock:
         learned = privbayes(airlock, spend=1, encoding="binary", k=0)
     bits = Encoding.of("binary", schema).parts("five")
     cpts = tuple(
@@ -279,7 +279,7 @@ def test_versions_count_when_candidates_are_limited() -> None:
 def test_the_budget_is_spent_exactly_and_rows_have_declared_labels(
     kind: str, options: dict[str, Any], unit: str, budget: PureDP | ZCDP
 ) -> None:
-    with Airlock.open(_draw(600), SCHEMA, budget=budget, unit=unit) as airlock:
+    with open_airlock(_draw(600), SCHEMA, budget=budget, unit=unit) as airlock:
         network = privbayes(airlock, spend=budget, encoding=kind, rng=1, **options)
         assert airlock.remaining.is_zero
     assert network.declared == SCHEMA
@@ -296,7 +296,7 @@ def test_the_budget_is_spent_exactly_and_rows_have_declared_labels(
 def test_with_much_budget_the_pairs_are_those_of_the_rows(kind: str, score: str) -> None:
     rows = _draw(4000, seed=3)
     codes = SCHEMA.encode(rows)
-    with Airlock.open(rows, SCHEMA, budget=PureDP(4000)) as airlock:
+    with open_airlock(rows, SCHEMA, budget=PureDP(4000)) as airlock:
         network = privbayes(airlock, spend=4000, encoding=kind, score=score, rng=2)
     for pair in (("six", "five"), ("five", "two"), ("six", "two"), ("three", "two")):
         exact = np.zeros([SCHEMA[name].size for name in pair])
@@ -310,7 +310,7 @@ def test_with_much_budget_the_pairs_are_those_of_the_rows(kind: str, score: str)
 
 def test_generalised_parents_make_room_where_levels_do_not_fit() -> None:
     """With a room of 12 cells, six cannot be a parent of five, but its two groups can."""
-    with Airlock.open(_draw(600), SCHEMA, budget=PureDP(10), unit="replace-one") as airlock:
+    with open_airlock(_draw(600), SCHEMA, budget=PureDP(10), unit="replace-one") as airlock:
         order = ["six", "five", "two", "three"]
         plain = greedy(airlock, spend=1, tables=1, theta=6, order=order)
         coarse = greedy(airlock, spend=1, tables=1, theta=6, order=order, encoding="hierarchical")
@@ -321,7 +321,7 @@ def test_generalised_parents_make_room_where_levels_do_not_fit() -> None:
 
 
 def test_what_people_know_is_kept_among_bits() -> None:
-    with Airlock.open(_draw(300), SCHEMA, budget=PureDP(9)) as airlock:
+    with open_airlock(_draw(300), SCHEMA, budget=PureDP(9)) as airlock:
         order = ["three", "two", "six", "five"]
         found = greedy(
             airlock, spend=1, k=3, encoding="binary", order=order, forbidden=[("six", "five")], rng=0
@@ -341,7 +341,7 @@ def test_what_people_know_is_kept_among_bits() -> None:
 
 def test_a_view_is_another_question_on_the_same_account(tmp_path: Path) -> None:
     with open_ledger(tmp_path / "ledger", create=True) as ledger:
-        airlock = Airlock.open(_draw(50), SCHEMA, budget=PureDP(1), ledger=ledger, account="clinic")
+        airlock = open_airlock(_draw(50), SCHEMA, budget=PureDP(1), ledger=ledger, account="clinic")
         view = airlock.encode(BINARY)
         first = view.measure([("two",)], spend="1/4", request="r")
         assert view.remaining == airlock.remaining == PureDP("3/4")
@@ -411,7 +411,7 @@ def _publish(rows: list[tuple[str, str]], kind: str, spend: int) -> Any:
     def draw(trials: int) -> np.ndarray:
         found = []
         for _ in range(trials):
-            with Airlock.open(columns, schema, budget=PureDP(spend)) as airlock:
+            with open_airlock(columns, schema, budget=PureDP(spend)) as airlock:
                 network = privbayes(airlock, spend=spend, encoding=kind, order=["b", "a"], theta="1/100")
             tables = sorted(network.provenance.measurements, key=lambda table: (len(table.axes), table.axes))
             values = np.concatenate([table.noisy.values.ravel() for table in tables])

@@ -19,6 +19,7 @@ from discreet.values.errors import TableError
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
 from discreet.values.measurement import Measurement
 from discreet.values.table import Array, Table
+from discreet.values.unit import Unit
 
 COST = '{"epsilon": "1"}'
 
@@ -28,7 +29,7 @@ def smooth(name: str, counts: Array) -> Array:
 
 
 def measure(table: Table, law: Any) -> Measurement:
-    return Measurement(Table(table.axes, np.rint(table.values).astype(np.int64)), law, "add-remove", COST)
+    return Measurement(Table(table.axes, np.rint(table.values).astype(np.int64)), law, Unit.ADD_REMOVE, COST)
 
 
 @pytest.mark.parametrize("name", ["asia", "sachs", "child"])

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet.papers.linear as linear
-from discreet.papers.coefficients import Coefficients
 from discreet.papers.fourier import (
     bound_cells,
     close_downward,
@@ -21,11 +20,12 @@ from discreet.papers.fourier import (
     reconstruct,
     transform,
 )
-from discreet.papers.linear import ProductStatistics, calibrate_linear
-from discreet.values.budget import PureDP, Unit
+from discreet.papers.linear import Coefficients, ProductStatistics, calibrate_linear
+from discreet.values.budget import PureDP
 from discreet.values.errors import FormatError, MechanismError, TableError
 from discreet.values.law import DiscreteLaplace
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 NAMES = ("a", "b", "c", "d")
 
@@ -213,7 +213,7 @@ def test_bad_requests_are_refused() -> None:
 
 def test_coefficients_survive_json() -> None:
     blocks = (Table((), np.array(7)), Table(("a",), np.array([-3, 4])))
-    found = Coefficients(blocks, DiscreteLaplace("5/2"), "add-remove", '{"epsilon": "1"}')
+    found = Coefficients(blocks, DiscreteLaplace("5/2"), Unit.ADD_REMOVE, PureDP(1))
     back = Coefficients.from_json(found.to_json())
     assert back.law == found.law and back.unit == found.unit and back.cost == found.cost
     assert all(a.close_to(b, 0) for a, b in zip(back.blocks, blocks, strict=True))

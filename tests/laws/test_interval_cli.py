@@ -19,7 +19,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A release of 20 000 rows of Asia."""
     asia = dc.examples.asia()
     rows = asia.sample(20_000, rng=1).arrow()
-    with dc.Airlock.open(rows, asia.schema, budget=dc.PureDP("1"), unit="add-remove") as airlock:
+    with dc.open_airlock(rows, asia.schema, budget=dc.PureDP("1"), unit="add-remove") as airlock:
         network = dc.learn.planned(airlock, asia.dag, spend="1")
     path = tmp_path_factory.mktemp("release") / "release.json"
     dc.write_release(network, path)
@@ -34,7 +34,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> str:
     rows = asia.sample(2_000, rng=1).arrow().select(names)
     pairs = [("smoke", "lung"), ("smoke", "bronc"), ("lung", "bronc")]
     schema = asia.schema.select(names)
-    with dc.Airlock.open(rows, schema, budget=dc.PureDP("1"), unit="add-remove") as airlock:
+    with dc.open_airlock(rows, schema, budget=dc.PureDP("1"), unit="add-remove") as airlock:
         network = dc.learn.adaptive(airlock, spend="1", sets=pairs, width=2)
     path = tmp_path_factory.mktemp("searched") / "release.json"
     dc.write_release(network, path)
@@ -126,7 +126,7 @@ def test_a_release_on_the_graph_of_a_search_has_intervals(
     """What the message advises works: the learned graph, measured again."""
     found = dc.read_release(searched).network
     rows = dc.examples.asia().sample(2_000, rng=1).arrow().select(list(found.nodes))
-    with dc.Airlock.open(rows, found.schema, budget=dc.PureDP("1"), unit="add-remove") as airlock:
+    with dc.open_airlock(rows, found.schema, budget=dc.PureDP("1"), unit="add-remove") as airlock:
         network = dc.learn.planned(airlock, found.dag, spend="1")
     path = tmp_path / "again.json"
     dc.write_release(network, path)
@@ -139,7 +139,7 @@ def test_an_encoding_has_no_intervals_and_says_so(tmp_path: Path, capsys: pytest
     """Bits were measured, not levels; the way out is another one than after an adaptive search."""
     schema = dc.Schema.of({"grade": range(3)})
     values = [str(code % 3) for code in range(300)]
-    with dc.Airlock.open({"grade": values}, schema, budget=dc.PureDP("1"), unit="add-remove") as airlock:
+    with dc.open_airlock({"grade": values}, schema, budget=dc.PureDP("1"), unit="add-remove") as airlock:
         network = dc.learn.privbayes(airlock, spend="1", encoding="binary", k=0)
     path = tmp_path / "bits.json"
     dc.write_release(network, path)

@@ -12,11 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.papers.sums import SumMeasurement
 from discreet.values import law as law_module
+from discreet.values.budget import PureDP
 from discreet.values.errors import FormatError, MechanismError, TableError
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact, Law, law_from_json
-from discreet.values.measurement import Measurement, SumMeasurement
+from discreet.values.measurement import Measurement
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 WIDTHS = st.fractions(min_value=Fraction(1, 50), max_value=60, max_denominator=1000)
 LAWS = st.one_of(WIDTHS.map(DiscreteLaplace), WIDTHS.map(lambda width: DiscreteGaussian(width**2)))
@@ -161,7 +164,7 @@ def test_json_that_is_no_law_is_refused(document: object) -> None:
 
 def _measurement() -> Measurement:
     noisy = Table(("a", "b"), np.array([[3, -1, 0], [7, 2, -4]], dtype=np.int64))
-    return Measurement(noisy, DiscreteLaplace("20/3"), "add-remove", '{"epsilon": "3/20"}')
+    return Measurement(noisy, DiscreteLaplace("20/3"), Unit.ADD_REMOVE, PureDP("3/20"))
 
 
 def test_measurements_survive_json() -> None:
@@ -206,4 +209,4 @@ def test_malformed_measurements_are_refused(change: dict[str, object]) -> None:
 
 def test_measured_tables_hold_whole_counts() -> None:
     with pytest.raises(TableError, match="int64"):
-        Measurement(Table(("a",), np.array([0.5])), Exact(), "add-remove", "{}")
+        Measurement(Table(("a",), np.array([0.5])), Exact(), Unit.ADD_REMOVE, PureDP(1))

@@ -15,12 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.core.chain import Event, canonical
-from discreet.core.ledger import Anchor, Ledger, open_ledger
+from discreet.core.chain import Anchor, Event, canonical
+from discreet.core.ledger import Ledger
 from discreet.stores.fingerprint import fingerprint_file
 from discreet.stores.memory import MemoryLedger
-from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit
+from discreet.stores.opening import open_ledger
+from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP
 from discreet.values.errors import BudgetError, LedgerError, Overspent
+from discreet.values.unit import Unit
 
 Opener = Callable[[], Ledger]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.core.ledger import open_ledger
 from discreet.doors.cli import main
+from discreet.stores.opening import open_ledger
 from discreet.values.budget import PureDP
 
 Run = Callable[..., tuple[int, str, str]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import discreet as dc
-from discreet.core.ledger import open_ledger
 from discreet.networks.network import Network
+from discreet.stores.opening import open_ledger
 from discreet.values.budget import PureDP
 from discreet.values.notebook import MOST_LINES, tabulate
 
@@ -25,7 +25,7 @@ def test_a_network_shows_its_families() -> None:
 
 def test_a_private_network_shows_what_noise_does_to_each_table() -> None:
     asia = dc.examples.asia()
-    airlock = dc.Airlock.open(asia.sample(200, rng=1).arrow(), asia.schema, budget="1")
+    airlock = dc.open_airlock(asia.sample(200, rng=1).arrow(), asia.schema, budget="1")
     learned = dc.learn.planned(airlock, asia.dag, spend="1")
     assert learned.provenance is not None
     assert f"± {learned.provenance.predicted_error['dysp']:.4f}" in learned._repr_html_()

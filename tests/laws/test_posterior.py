@@ -16,6 +16,7 @@ from scipy import stats
 
 from chance import within_attempts
 from discreet.core.airlock import Airlock
+from discreet.entrance import open_airlock
 from discreet.networks.formats.release import make_release
 from discreet.networks.network import Network
 from discreet.networks.posterior import Posterior
@@ -34,7 +35,7 @@ from discreet.papers.grid_draws import (
     place_points,
     round_logs,
 )
-from discreet.values.budget import ZCDP, PureDP, Unit
+from discreet.values.budget import ZCDP, PureDP
 from discreet.values.errors import (
     AirlockError,
     FormatError,
@@ -46,6 +47,7 @@ from discreet.values.errors import (
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 SCHEMA = Schema.of({"y": ["no", "yes"], "x": ["a", "b", "c"]})
 DAG_YX = DAG.build({"y": [], "x": ["y"]})
@@ -53,7 +55,7 @@ ROWS = {"y": ["no"] * 30 + ["yes"] * 10, "x": ["a"] * 20 + ["b"] * 15 + ["c"] * 
 
 
 def open_rows(unit: Unit | str = Unit.REPLACE_ONE, budget: str = "1000") -> Airlock:
-    return Airlock.open(ROWS, SCHEMA, budget=PureDP(budget), unit=unit)
+    return open_airlock(ROWS, SCHEMA, budget=PureDP(budget), unit=unit)
 
 
 def exact_posterior(prior: float = 1.0) -> Posterior:
@@ -191,7 +193,7 @@ def test_on_bits_the_whole_release_is_the_papers() -> None:
     dag = DAG.build({"a": [], "b": ["a"], "c": ["a", "b"]})
     rng = np.random.default_rng(8)
     rows = {name: rng.integers(0, 2, 60) for name in "abc"}
-    airlock = Airlock.open(rows, schema, budget=PureDP(9), unit="replace-one")
+    airlock = open_airlock(rows, schema, budget=PureDP(9), unit="replace-one")
     found = posterior.fourier(airlock, dag, spend=1, sensitivity="paper", stealth=1.5)
     assert found.provenance is not None and found.updates is not None
     z = {
@@ -325,7 +327,7 @@ def test_a_repeated_request_pays_once_and_gets_the_same() -> None:
 
 
 def test_a_draw_can_be_paid_in_other_kinds() -> None:
-    airlock = Airlock.open(ROWS, SCHEMA, budget=ZCDP(2), unit="replace-one")
+    airlock = open_airlock(ROWS, SCHEMA, budget=ZCDP(2), unit="replace-one")
     posterior.sample(airlock, DAG_YX, spend=1)
     posterior.maximum(airlock, DAG_YX, spend="1/2")
     posterior.fourier(airlock, DAG_YX, spend="1/2")
@@ -378,7 +380,7 @@ def test_a_release_of_a_posterior_speaks_for_the_whole_account(learner: str) -> 
         for network in learn(airlock):
             known = network.provenance
             assert known is not None
-            assert json.loads(known.cost) == {"epsilon": "9"}  # all samples, whichever one is published
+            assert known.cost.to_json() == {"epsilon": "9"}  # all samples, whichever one is published
             assert sum(Fraction(spend["cost"]["epsilon"]) for spend in known.statement["spends"]) == 9
             assert known.statement["loss"] == known.statement["spent"] == {"epsilon": "11"}
             assert known.details["options"] == options and known.statement["purpose"]

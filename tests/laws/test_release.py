@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
-from discreet.core.ledger import Anchor, open_ledger
+from discreet.core.chain import Anchor
 from discreet.doors.cli import main
 from discreet.doors.publication import publish
 from discreet.judge.preview import rehearse
 from discreet.networks.formats.release import format_release, make_release, parse_release, read_release
 from discreet.papers.independent import independent
+from discreet.stores.opening import open_ledger
 from discreet.values.budget import PureDP
 from discreet.values.errors import FormatError, LedgerError, Overspent
 
@@ -70,7 +71,7 @@ def test_a_release_survives_being_written(tmp_path: Path) -> None:
 
 
 def test_a_simulation_says_that_its_ledger_does_not_last() -> None:
-    airlock = dc.Airlock.open(ROWS, ASIA.schema, budget="1")
+    airlock = dc.open_airlock(ROWS, ASIA.schema, budget="1")
     network = independent(airlock, ASIA.dag, spend="1/2", prior=0.5)
     assert network.provenance is not None
     assert network.provenance.statement["ledger"]["durable"] is False
@@ -230,7 +231,7 @@ def test_a_plan_reads_nothing_and_announces_what_is_paid_for(
     if (
         learner != "privbayes" or unit == "add-remove"
     ):  # else the first table depends on the graph that is found
-        assert (list(first.axes), first.law.to_json(), json.loads(first.cost)) == (
+        assert (list(first.axes), first.law.to_json(), first.cost.to_json()) == (
             table["axes"], table["law"], table["cost"],
         )  # fmt: skip
     assert set(plan["predicted error"]) == set(ASIA.nodes)

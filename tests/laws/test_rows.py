@@ -24,9 +24,11 @@ from discreet.networks.formats.synthetic_files import neutralise, quote
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.networks.synthetic import Rows
+from discreet.values.budget import PureDP
 from discreet.values.errors import DataError, FormatError, SchemaError
 from discreet.values.schema import Attribute, Schema
 from discreet.values.table import Array, Table
+from discreet.values.unit import Unit
 
 SCHEMA = Schema(
     (
@@ -244,7 +246,7 @@ def make_spelled(high: float, levels: int) -> Network:
     coins = {bit: [1 - high, high] for bit in bits}
     network = Network.build(schema, {"grade": bits, **dict.fromkeys(bits, ())}, {"grade": link, **coins})
     details = {"auxiliary": list(bits), "bits": {"grade": list(bits)}}
-    return replace(network, provenance=Provenance("privbayes", "add-remove", "{}", (), {}, details))
+    return replace(network, provenance=Provenance("privbayes", Unit.ADD_REMOVE, PureDP(1), (), {}, details))
 
 
 @pytest.mark.parametrize("high", [0.1, 0.5, 0.9])

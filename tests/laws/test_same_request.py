@@ -25,7 +25,7 @@ def encode(codes: tuple[int, ...], levels: tuple[str, str] = ("0", "1")) -> Enco
 
 
 def test_another_encoding_is_another_question() -> None:
-    with dc.Airlock.open(ROWS, SCHEMA, budget="100") as airlock:
+    with dc.open_airlock(ROWS, SCHEMA, budget="100") as airlock:
         with airlock.encode(encode((0, 0, 1))) as view:
             first = view.measure([("b",)], spend="1", request="e")[0]
         with airlock.encode(encode((0, 0, 1))) as view:
@@ -41,7 +41,7 @@ def test_a_view_of_another_view_is_another_question() -> None:
     """The same last step after another first one."""
     first = encode((0, 0, 1)), encode((1, 1, 0))
     again = Encoding.of("vanilla", first[0].view)
-    with dc.Airlock.open(ROWS, SCHEMA, budget="100") as airlock:
+    with dc.open_airlock(ROWS, SCHEMA, budget="100") as airlock:
         with airlock.encode(first[0]) as outer, outer.encode(again) as view:
             view.measure([("b",)], spend="1", request="e")
         with (
@@ -73,7 +73,7 @@ def draw(
     ],
 )
 def test_other_bounds_or_products_are_another_draw(other: BallPosterior) -> None:
-    with dc.Airlock.open(ROWS, SCHEMA, budget="100", numbers=["x", "y"]) as airlock:
+    with dc.open_airlock(ROWS, SCHEMA, budget="100", numbers=["x", "y"]) as airlock:
         first = airlock.draw(draw(), request="q")
         assert airlock.draw(draw(), request="q") == first
         with pytest.raises(LedgerError, match="another question"):
@@ -82,7 +82,7 @@ def test_other_bounds_or_products_are_another_draw(other: BallPosterior) -> None
 
 
 def test_a_mark_is_part_of_the_question_and_the_outer_one_stands() -> None:
-    with dc.Airlock.open(ROWS, SCHEMA, budget="100") as airlock:
+    with dc.open_airlock(ROWS, SCHEMA, budget="100") as airlock:
         with airlock.mark("one"), airlock.mark("two"):
             airlock.measure([("a",)], spend="1", request="m")
         with airlock.mark("one"):
@@ -96,7 +96,7 @@ def test_a_mark_is_part_of_the_question_and_the_outer_one_stands() -> None:
 
 def test_a_toss_follows_the_request_id() -> None:
     names = ("a", "b", "c", "d")
-    with dc.Airlock.open(ROWS, SCHEMA, budget="1") as airlock:
+    with dc.open_airlock(ROWS, SCHEMA, budget="1") as airlock:
         assert len({airlock.toss(names, request="r") for _ in range(20)}) == 1
         assert {airlock.toss(names, request=str(i)) for i in range(60)} == set(names)
         assert len({airlock.toss(names) for _ in range(60)}) > 1  # all the same: once in 4^59

@@ -18,6 +18,7 @@ from discreet.compute.entropy import fit_margins
 from discreet.compute.inference import Engine
 from discreet.compute.inference.triangulation import cliques_of, interaction_graph
 from discreet.core.airlock import Airlock
+from discreet.entrance import open_airlock
 from discreet.learn.adaptive import adaptive, expect_noise, explain
 from discreet.learn.attribute_sets import CANDIDATE_CELLS, list_pairs
 from discreet.learn.greedy import greedy
@@ -52,7 +53,7 @@ NAMES = ("a", "b", "c", "d", "e")
 
 
 def _open(network: Network, rows: int, budget: PureDP | ZCDP, unit: str = "add-remove") -> Airlock:
-    return Airlock.open(network.sample(rows, rng=5).arrow(), network.schema, budget=budget, unit=unit)
+    return open_airlock(network.sample(rows, rng=5).arrow(), network.schema, budget=budget, unit=unit)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +110,7 @@ def test_too_many_candidates_are_refused_before_counting() -> None:
         list_candidates(many[:40], Knowledge(many), dict.fromkeys(many, 2), Bounds(6, None), most=1000)
     schema = Schema.of({name: ["0", "1"] for name in many})
     rows = {name: ["0", "1"] for name in many}
-    airlock = Airlock.open(rows, schema, budget=PureDP(1))
+    airlock = open_airlock(rows, schema, budget=PureDP(1))
     with pytest.raises(TooLarge, match="at most k=3"):
         greedy(airlock, spend=1, k=5)
     assert airlock.remaining == PureDP(1)
@@ -156,7 +157,7 @@ def test_what_cannot_be_counted_or_meant_is_refused_before_it_costs(
     sizes: list[int], options: dict, message: str
 ) -> None:
     schema = Schema.of({f"a{i}": range(size) for i, size in enumerate(sizes)})
-    airlock = Airlock.open({name: [0, 1] for name in schema.names}, schema, budget=PureDP(1))
+    airlock = open_airlock({name: [0, 1] for name in schema.names}, schema, budget=PureDP(1))
     with pytest.raises(DiscreetError, match=message):
         privbayes(airlock, spend=1, **options)
     assert airlock.remaining == PureDP(1)
@@ -179,7 +180,7 @@ def test_a_known_number_of_rows_is_not_paid_for(asia: Network) -> None:
 
 def test_f_is_refused_on_wider_attributes() -> None:
     schema = Schema.of({"a": list("xyz"), "b": list("01")})
-    airlock = Airlock.open({"a": ["x", "y"], "b": ["0", "1"]}, schema, budget=PureDP(1))
+    airlock = open_airlock({"a": ["x", "y"], "b": ["0", "1"]}, schema, budget=PureDP(1))
     with pytest.raises(MechanismError, match="'a' has 3"):
         greedy(airlock, spend=1, score="F", k=1)
 
@@ -229,7 +230,7 @@ def test_where_noise_drowns_the_rows_attributes_are_left_independent() -> None:
 
 
 def test_the_noise_in_margins_is_that_of_all_tables_together() -> None:
-    airlock = Airlock.open(
+    airlock = open_airlock(
         {"a": [0, 1], "b": [0, 2]}, Schema.of({"a": [0, 1], "b": [0, 1, 2]}), budget=PureDP(9)
     )
     measured = [*airlock.measure([("a",)], spend=1), *airlock.measure([("a", "b")], spend=2)]
@@ -274,7 +275,7 @@ def test_as_printed_only_the_tables_from_k_plus_1_on_are_measured(asia: Network)
 def test_one_and_two_attributes(learn, attributes: int) -> None:
     schema = Schema.of({"a": ["x", "y", "z"], "b": ["0", "1"]}).select(["a", "b"][:attributes])
     rows = {"a": ["x", "y"] * 200, "b": ["0", "1"] * 200}
-    airlock = Airlock.open({name: rows[name] for name in schema.names}, schema, budget=PureDP(50))
+    airlock = open_airlock({name: rows[name] for name in schema.names}, schema, budget=PureDP(50))
     network = learn(airlock, spend=50)
     assert airlock.remaining.is_zero
     assert network.query("a").table.values == pytest.approx([0.5, 0.5, 0.0], abs=0.05)
@@ -321,10 +322,10 @@ def test_with_much_budget_the_search_finds_a_chain() -> None:
         columns[right] = np.where(rng.random(4000) < 0.9, columns[left], 1 - columns[left])
     schema = Schema.of({name: [0, 1] for name in "abcd"})
     for score in ("R", "F", "I"):
-        airlock = Airlock.open(columns, schema, budget=PureDP(1000), unit="replace-one")
+        airlock = open_airlock(columns, schema, budget=PureDP(1000), unit="replace-one")
         found = greedy(airlock, spend=500, k=1, score=score, rng=1)
         assert {frozenset(edge) for edge in found.dag.edges()} == {frozenset(p) for p in ("ab", "bc", "cd")}
-    airlock = Airlock.open(columns, schema, budget=PureDP(1000))
+    airlock = open_airlock(columns, schema, budget=PureDP(1000))
     network = adaptive(airlock, spend=1000)
     for pair in itertools.combinations("abcd", 2):
         exact = np.histogram2d(*(columns[name] for name in pair), bins=2)[0] / 4000
@@ -335,7 +336,7 @@ def test_a_model_that_would_not_fit_is_limited_before_it_is_made() -> None:
     schema = Schema.of({f"x{i}": list(range(40)) for i in range(6)})
     rng = np.random.default_rng(0)
     rows = {name: rng.integers(0, 40, 300) for name in schema.names}
-    airlock = Airlock.open(rows, schema, budget=PureDP(1000))
+    airlock = open_airlock(rows, schema, budget=PureDP(1000))
     with pytest.raises(TooLarge, match="64,120"):
         adaptive(airlock, spend=100, sets=[("x0", "x1", "x2")], model_cells=50_000)
     assert airlock.remaining == PureDP(1000)
@@ -447,7 +448,7 @@ def test_wide_attributes_are_looked_at_within_a_bound_on_memory() -> None:
     columns = {name: rng.integers(0, size, 200) for name, size in sizes.items()}
     schema = Schema.of({name: range(size) for name, size in sizes.items()})
     tracemalloc.start()
-    adaptive(Airlock.open(columns, schema, budget=PureDP(1000)), spend=1000)
+    adaptive(open_airlock(columns, schema, budget=PureDP(1000)), spend=1000)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**30

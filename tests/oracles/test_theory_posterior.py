@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from discreet.core.airlock import Airlock
+from discreet.entrance import open_airlock
 from discreet.networks.posterior import Posterior
 from discreet.papers import posterior
 from discreet.papers.posterior.smoothness import (
@@ -42,7 +43,7 @@ ROWS = {name: np.random.default_rng(i).integers(0, 2, 60) for i, name in enumera
 
 
 def open_rows() -> Airlock:
-    return Airlock.open(ROWS, SCHEMA, budget=PureDP(10**6), unit="replace-one")
+    return open_airlock(ROWS, SCHEMA, budget=PureDP(10**6), unit="replace-one")
 
 
 def exact_tables() -> list[Table]:

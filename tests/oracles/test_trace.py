@@ -34,6 +34,7 @@ from discreet.values.graph import DAG
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
 from discreet.values.measurement import Measurement
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 COST = '{"epsilon": "1"}'
 ERRORS = np.array([0.0, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.9, 0.999, 1.0])
@@ -201,13 +202,13 @@ def test_without_noise_the_noise_aware_ratio_is_that_of_frequencies() -> None:
     """With a large reference and exact counts, the ratio tends to log p̂/p, the likelihood ratio of the cell."""
     counts = np.array([10, 25, 65])
     reference = {"a": np.repeat([0, 1, 2], [20_000, 20_000, 60_000])}
-    exact = Measurement(Table(("a",), counts), Exact(), "add-remove", COST)
+    exact = Measurement(Table(("a",), counts), Exact(), Unit.ADD_REMOVE, COST)
     weights = weigh_cells(exact, reference, 100)
     assert np.allclose(weights, np.log(counts / 100 / np.array([0.2, 0.2, 0.6])), atol=2e-3)
     # A law of almost no noise says nearly the same.
-    narrow = Measurement(Table(("a",), counts), DiscreteLaplace("1/40"), "add-remove", COST)
+    narrow = Measurement(Table(("a",), counts), DiscreteLaplace("1/40"), Unit.ADD_REMOVE, COST)
     assert np.allclose(weigh_cells(narrow, reference, 100), weights, atol=2e-3)
-    empty = Measurement(Table(("a",), np.array([0, 25, 75])), Exact(), "add-remove", COST)
+    empty = Measurement(Table(("a",), np.array([0, 25, 75])), Exact(), Unit.ADD_REMOVE, COST)
     assert weigh_cells(empty, reference, 100)[0] == -np.inf
 
 
@@ -215,7 +216,7 @@ def test_wide_noise_makes_the_ratio_that_of_the_noise_alone() -> None:
     """Then the ratio is f(y − 1 − μ)/f(y − μ), but for the chance p that a stranger is in the same cell."""
     reference = {"a": np.repeat([0, 1], [5000, 5000])}
     law = DiscreteLaplace(200)
-    noisy = Measurement(Table(("a",), np.array([-500, 700])), law, "add-remove", COST)
+    noisy = Measurement(Table(("a",), np.array([-500, 700])), law, Unit.ADD_REMOVE, COST)
     assert np.allclose(weigh_cells(noisy, reference, 100), [-0.5 / 200, 0.5 / 200], rtol=0.02)
 
 
@@ -223,18 +224,18 @@ def test_a_member_is_in_a_secret_sample_only_with_its_rate() -> None:
     """log(r·L + 1 − r) of the ratio L that the table would give if every member were counted."""
     reference = {"a": np.repeat([0, 1], [5000, 5000])}
     table = Table(("a",), np.array([10, 40]))
-    whole = Measurement(table, DiscreteLaplace(2), "add-remove", COST)
-    sample = Measurement(table, DiscreteLaplace(2), "add-remove", COST, Fraction(1, 5))
+    whole = Measurement(table, DiscreteLaplace(2), Unit.ADD_REMOVE, COST)
+    sample = Measurement(table, DiscreteLaplace(2), Unit.ADD_REMOVE, COST, Fraction(1, 5))
     ratio = np.exp(weigh_cells(whole, reference, 50))
     assert weigh_cells(sample, reference, 250) == pytest.approx(np.log(0.2 * ratio + 0.8))
     assert estimate_total([sample]) == 250
 
 
 def test_the_total_is_read_from_the_quietest_tables_and_scores_add_up() -> None:
-    loud = Measurement(Table(("a",), np.array([500, 900])), DiscreteLaplace(1000), "add-remove", COST)
-    quiet = Measurement(Table((), np.array(321)), DiscreteLaplace(1), "add-remove", COST)
+    loud = Measurement(Table(("a",), np.array([500, 900])), DiscreteLaplace(1000), Unit.ADD_REMOVE, COST)
+    quiet = Measurement(Table((), np.array(321)), DiscreteLaplace(1), Unit.ADD_REMOVE, COST)
     assert estimate_total([loud, quiet]) == 321
-    exact = Measurement(Table((), np.array(300)), Exact(), "add-remove", COST)
+    exact = Measurement(Table((), np.array(300)), Exact(), Unit.ADD_REMOVE, COST)
     assert estimate_total([loud, quiet, exact]) == 300
     reference, codes = {"a": np.array([0, 1, 1])}, {"a": np.array([1, 0])}
     both = score_noisy([loud, loud, quiet], reference, 321, codes)
@@ -247,11 +248,11 @@ def test_the_joint_attack_is_the_linear_discriminant_of_all_cells() -> None:
     reference, codes = ({n: rng.integers(0, k, size) for n, k in (("a", 3), ("b", 2))} for size in (400, 25))
     reference["b"] = (reference["a"] + rng.integers(0, 2, 400) > 1).astype(np.int64)
     tables = [
-        Measurement(Table(("a",), np.array([20, 31, 40])), DiscreteLaplace(2), "add-remove", COST),
+        Measurement(Table(("a",), np.array([20, 31, 40])), DiscreteLaplace(2), Unit.ADD_REMOVE, COST),
         Measurement(
-            Table(("b", "a"), np.array([[9, 20, 3], [17, 8, 33]])), DiscreteGaussian(9), "add-remove", COST
+            Table(("b", "a"), np.array([[9, 20, 3], [17, 8, 33]])), DiscreteGaussian(9), Unit.ADD_REMOVE, COST
         ),
-        Measurement(Table((), np.array(90)), DiscreteLaplace(1), "add-remove", COST),
+        Measurement(Table((), np.array(90)), DiscreteLaplace(1), Unit.ADD_REMOVE, COST),
     ]
 
     def spell(rows: dict[str, np.ndarray]) -> np.ndarray:

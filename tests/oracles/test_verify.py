@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 import discreet as dc
-from discreet.core.ledger import Ledger, open_ledger
+from discreet.core.ledger import Ledger
 from discreet.doors.publication import publish
 from discreet.judge.verify import Verification, verify, verify_file
 from discreet.networks.formats.release import Release, format_release, make_release, parse_release
 from discreet.papers.independent import independent
+from discreet.stores.opening import open_ledger
 from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP
 from discreet.values.errors import DiscreetError
 
@@ -75,7 +76,7 @@ def test_a_graph_that_was_found_privately_is_found_again(tmp_path: Path, unit: s
 
 
 def test_options_are_part_of_what_is_run_again() -> None:
-    airlock = dc.Airlock.open(ROWS, ASIA.schema, budget="1")
+    airlock = dc.open_airlock(ROWS, ASIA.schema, budget="1")
     network = independent(airlock, ASIA.dag, spend="1/2", prior={"lung": [1.0, 2.0], "smoke": 3.0})
     text = format_release(make_release(network))
     assert verify(parse_release(text)).sound

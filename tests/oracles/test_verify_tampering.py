@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.core.ledger import open_ledger
 from discreet.doors.cli import main
 from discreet.doors.publication import publish
 from discreet.judge.replay import replay
@@ -27,6 +26,7 @@ from discreet.networks.formats.release import format_release, make_release, pars
 from discreet.networks.network import Network
 from discreet.papers.independent import independent
 from discreet.papers.posterior import fourier, laplace, maximum, sample
+from discreet.stores.opening import open_ledger
 from discreet.values.budget import PureDP
 from discreet.values.errors import FormatError, LedgerError
 from discreet.values.graph import DAG
@@ -158,7 +158,7 @@ def test_exact_tables_cannot_be_smuggled_in_as_a_prior(document: Any, place: Pat
 
 
 def test_the_same_request_with_another_learner_or_other_options_is_refused() -> None:
-    with dc.Airlock.open(ROWS, SCHEMA, budget="9") as airlock:
+    with dc.open_airlock(ROWS, SCHEMA, budget="9") as airlock:
         first = independent(airlock, CHAIN, spend="1", prior=1.0, request="r")
         again = independent(airlock, CHAIN, spend="1", prior=1.0, request="r")
         assert first.close_to(again, 0.0) and airlock.account.spent == PureDP(1)
@@ -192,7 +192,7 @@ def test_nothing_can_be_written_beside_what_is_checked(document: Any, tmp_path: 
 
 
 def learn_graph(**options: Any) -> Any:
-    with dc.Airlock.open(ROWS, SCHEMA, budget="10") as airlock:
+    with dc.open_airlock(ROWS, SCHEMA, budget="10") as airlock:
         return json.loads(format_release(make_release(privbayes(airlock, spend="1", **options))))
 
 
@@ -246,7 +246,7 @@ def test_honest_options_can_be_run_again(options: dict[str, Any]) -> None:
 
 def test_the_greedy_part_of_another_search_is_found_again() -> None:
     few = {name: levels[:40] for name, levels in ROWS.items()}
-    with dc.Airlock.open(few, SCHEMA, budget="10") as airlock:
+    with dc.open_airlock(few, SCHEMA, budget="10") as airlock:
         network = adaptive(airlock, spend="1/10")
     assert network.provenance is not None and "structure" in network.provenance.details
     found = json.loads(format_release(make_release(network)))
@@ -255,7 +255,7 @@ def test_the_greedy_part_of_another_search_is_found_again() -> None:
 
 
 def test_an_option_without_an_exact_form_is_not_checked_in_words() -> None:
-    with dc.Airlock.open(ROWS, SCHEMA, budget="10") as airlock:
+    with dc.open_airlock(ROWS, SCHEMA, budget="10") as airlock:
         found = judge(json.loads(format_release(make_release(adaptive(airlock, spend="1", rates=Rates())))))
     assert found.outcome == "not all checked" and found.unchecked == ("numbers", "ledger")
     words = next(check.words for check in found.checks if check.name == "numbers")
@@ -268,7 +268,7 @@ def test_an_option_without_an_exact_form_is_not_checked_in_words() -> None:
 @pytest.mark.parametrize("learner", [laplace, fourier, maximum, sample])
 def test_a_posterior_is_not_called_checked(learner: Any) -> None:
     """Its sums and its statement are; how its tables follow is not derived again."""
-    with dc.Airlock.open(ROWS, SCHEMA, budget="10") as airlock:
+    with dc.open_airlock(ROWS, SCHEMA, budget="10") as airlock:
         learned = learner(airlock, CHAIN, spend="8")
         network = learned[0] if isinstance(learned, tuple) else learned
         network = network if isinstance(network, Network) else network.network()

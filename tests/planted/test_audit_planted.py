@@ -5,7 +5,6 @@ Each flaw is an airlock that lies; the learner above it, the release and the aud
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -16,6 +15,7 @@ import pytest
 
 from chance import SURE, within_attempts
 from discreet.core.airlock import Airlock
+from discreet.entrance import open_airlock
 from discreet.judge.attacks.canaries import OneRun, audit_once, spread_canaries
 from discreet.judge.attacks.neighbours import audit_learner, make_neighbours
 from discreet.judge.attacks.subject import Subject
@@ -23,12 +23,13 @@ from discreet.judge.audit import Audit, Outcome, audit
 from discreet.judge.empirical_epsilon import Evidence
 from discreet.networks.network import Network
 from discreet.papers.independent import independent
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.graph import DAG
 from discreet.values.law import DiscreteLaplace
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 Codes = dict[str, np.ndarray]
 CLAIM = PureDP(1)
@@ -48,7 +49,7 @@ class LyingAirlock:
 
     def open(self, budget: str) -> Airlock:
         data = {name: self._schema[name].decode(column) for name, column in self._rows.items()}
-        return Airlock.open(data, self._schema, budget=budget, unit=Unit.ADD_REMOVE)
+        return open_airlock(data, self._schema, budget=budget, unit=Unit.ADD_REMOVE)
 
     def honest(self, sets: Any, spend: Any, shares: Any) -> list[Measurement]:
         """The tables of a sound airlock."""
@@ -164,7 +165,7 @@ def learn_with(lie: Callable[..., list[Measurement]], schema: Schema, dag: DAG) 
     def learn(rows: Codes) -> Subject:
         network = independent(LyingAirlock(rows, schema, lie), dag, spend=1)  # type: ignore[arg-type]
         assert isinstance(network, Network) and network.provenance is not None
-        assert json.loads(network.provenance.cost) == CLAIM.to_json()
+        assert network.provenance.cost.to_json() == CLAIM.to_json()
         return Subject.of_network(network)
 
     return learn

@@ -16,10 +16,11 @@ from discreet.core.mechanism import AdditiveNoise, calibrate_counts
 from discreet.core.noise import add_noise
 from discreet.core.scores import MutualInformation
 from discreet.judge.empirical_epsilon import empirical_epsilon, fit_law
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.exact import float_below
 from discreet.values.law import DiscreteLaplace
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 Tables = Sequence[np.ndarray]
 Release = Callable[[Tables], np.ndarray]

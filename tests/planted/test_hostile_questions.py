@@ -16,17 +16,18 @@ from discreet.papers.grid_draws import calibrate_sample
 from discreet.papers.linear import MOST_MOVE, ProductStatistics
 from discreet.papers.sums import BoundedColumn
 from discreet.rows.opening import open_counter
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.errors import AirlockError, DataError, MechanismError, SchemaError, TooLarge
 from discreet.values.schema import Attribute, Schema
 from discreet.values.schema.encoding import Derived, Encoding
+from discreet.values.unit import Unit
 
 SCHEMA = Schema.of({"a": ["0", "1", "2"], "b": ["0", "1"]})
 ROWS = {"a": ["0", "1", "1"], "b": ["0", "1", "0"]}
 
 
 def open_airlock() -> Airlock:
-    return Airlock.open(ROWS, SCHEMA, budget="1")
+    return open_airlock(ROWS, SCHEMA, budget="1")
 
 
 @pytest.mark.parametrize("unit", list(Unit))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from chance import SURE, within_attempts
-from discreet.core.airlock import Airlock
 from discreet.core.mechanism import calibrate_counts
 from discreet.core.noise import add_noise
+from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
 from discreet.learn.plan import plan
 from discreet.values.budget import PureDP
@@ -25,7 +25,7 @@ PLAN = plan(CHAIN, FOUR, spend=CLAIM, max_cells=1)
 
 def release(rows: dict[str, list[str]], price: PureDP) -> Draw:
     """The tables of the plan for what they really cost, with the noise that the airlock gives for it."""
-    airlock = Airlock.open(rows, FOUR, budget=PureDP(10**6))
+    airlock = open_airlock(rows, FOUR, budget=PureDP(10**6))
     asked = {"noise": PLAN.noise, "shares": list(PLAN.shares)}
     mechanisms = calibrate_counts(PLAN.sets, price, unit=airlock.unit, **asked)
     # Runs by the thousand, each through the airlock, take minutes: its laws and true tables are taken once.

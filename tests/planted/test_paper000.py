@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from chance import SURE, within_attempts
-from discreet.core.airlock import Airlock
 from discreet.core.mechanism import calibrate_counts
 from discreet.core.noise import add_noise
+from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
 from discreet.papers.independent import compute_parameters
 from discreet.papers.subsample import Subsampling
@@ -36,7 +36,7 @@ SAMPLE_FORGOTTEN = Subsampling(Fraction(1, 100), "add-remove").afford(CLAIM)  # 
 
 def release(rows: dict[str, list[str]], price: PureDP) -> Draw:
     """The tables of Procedure 1 for what they really cost, with the noise that the airlock gives for it."""
-    airlock = Airlock.open(rows, PAIR, budget=PureDP(10**6))
+    airlock = open_airlock(rows, PAIR, budget=PureDP(10**6))
     mechanisms = calibrate_counts(TABLES, price, unit=airlock.unit)
     # Runs by the thousand, each through the airlock, take minutes: its laws and true tables are taken once.
     assert [found.law for found in airlock.measure(TABLES, spend=price)] == [
@@ -74,7 +74,7 @@ def test_the_audit_does_not_accuse_the_honest_split() -> None:
 
 def test_the_ledger_does_not_believe_a_learner() -> None:
     """Tables measured one by one at the whole spend cost four times as much, whatever the learner calls it."""
-    airlock = Airlock.open(WITH, PAIR, budget=PureDP(10))
+    airlock = open_airlock(WITH, PAIR, budget=PureDP(10))
     compute_parameters(airlock, ARROW, spend=CLAIM)
     assert airlock.remaining == PureDP(9)
     for members in TABLES:

@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 
 from chance import SURE, within_attempts
-from discreet.core.airlock import Airlock
 from discreet.core.mechanism import Selection, calibrate_choice, calibrate_counts
 from discreet.core.noise import add_noise, choose
 from discreet.core.scores import IndependenceDistance, MutualInformation
+from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import empirical_epsilon
 from discreet.learn.greedy import greedy
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.schema import Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 Rows = np.ndarray
 Release = Callable[[Rows, int], np.ndarray]
@@ -145,7 +146,7 @@ def test_a_domain_read_from_the_rows_changes_what_is_asked() -> None:
             else sorted({*column, "0"} | ({"other"} if len(set(column)) < 2 else set()))
             for name, column in columns.items()
         }
-        airlock = Airlock.open(columns, Schema.of(levels), budget=PureDP(1))
+        airlock = open_airlock(columns, Schema.of(levels), budget=PureDP(1))
         found = airlock.measure([tuple("abc")], spend=1)
         return [tuple(airlock.schema[name].levels) for name in found[0].axes]
 
@@ -158,7 +159,7 @@ def test_the_number_of_rows_is_never_exact_under_add_remove() -> None:
     columns = {name: [str(code) for code in WITH[:, i]] for i, name in enumerate("abc")}
     schema = Schema.of({name: ["0", "1"] for name in "abc"})
     found = {
-        greedy(Airlock.open(columns, schema, budget=PureDP(1)), spend=1, theta="1/1000", rng=0).rows
+        greedy(open_airlock(columns, schema, budget=PureDP(1)), spend=1, theta="1/1000", rng=0).rows
         for _ in range(40)
     }
     assert len(found) > 3  # a noisy number below 1 is read as 1: that is more than a third of them

@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 
 from chance import SURE, within_attempts
-from discreet.core.airlock import Airlock
 from discreet.core.queries import Question, ask_choice, ask_tables
+from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import Evidence, empirical_epsilon
 from discreet.learn.adaptive import adaptive
 from discreet.learn.search_prices import Rates
 from discreet.networks.network import Network
-from discreet.values.budget import Finite, PureDP, Unit
+from discreet.values.budget import Finite, PureDP
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
+from discreet.values.unit import Unit
 
 Rows = list[tuple[int, ...]]
 
@@ -92,7 +93,7 @@ def _audit(unit: Unit, trials: int) -> Evidence:
 
         def draw(trials: int) -> np.ndarray:
             # One account pays for all trials, each of which spends 1.
-            airlock = Airlock.open(columns, SCHEMA, budget=PureDP(trials), unit=unit)
+            airlock = open_airlock(columns, SCHEMA, budget=PureDP(trials), unit=unit)
             found = [reader.read(adaptive(airlock, spend=1, rates=RATES)) for _ in range(trials)]
             assert airlock.remaining.is_zero
             return np.array(found)

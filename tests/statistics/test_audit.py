@@ -28,6 +28,7 @@ from discreet.values.law import DiscreteGaussian, DiscreteLaplace
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 CLAIM = PureDP(1)
 SCHEMA = Schema.of({"a": range(3), "b": range(4), "c": range(2)})
@@ -50,9 +51,7 @@ def release(rows: Codes, rng: np.random.Generator, *, factor: float = 1.0) -> Su
     for table in cells.split(cells.count(cells.locate(rows))):
         noise = draw_laplace(factor * len(GRAPH), table.values.shape, rng)
         noisy = Table(table.axes, table.values + noise)
-        measured.append(
-            Measurement(noisy, DiscreteLaplace(len(GRAPH)), "add-remove", json.dumps(share.to_json()))
-        )
+        measured.append(Measurement(noisy, DiscreteLaplace(len(GRAPH)), Unit.ADD_REMOVE, share))
     flat = np.maximum(cells.flatten([m.noisy for m in measured]), 0.5)
     return Subject(
         SCHEMA,
@@ -281,7 +280,7 @@ def test_canaries_that_share_cells_are_told_by_the_law_of_the_others() -> None:
     """Two canaries in one cell: the other one is in with probability ½."""
     law = DiscreteLaplace(1)
     schema = Schema.of({"a": range(2)})
-    table = Measurement(Table(("a",), np.array([2, 0])), law, "add-remove", '{"epsilon": "1"}')
+    table = Measurement(Table(("a",), np.array([2, 0])), law, Unit.ADD_REMOVE, PureDP(1))
     subject = Subject(schema, measurements=(table,))
     scores = score_canaries(subject, {"a": np.array([0, 0, 1])}, None)
 
@@ -366,13 +365,15 @@ def test_learners_are_audited_on_worst_neighbours() -> None:
     def learn(rows: Codes) -> Subject:
         noisy = np.bincount(rows["a"], minlength=3) + draw_laplace(1.0, (3,), rng)
         return Subject(
-            schema, measurements=(Measurement(Table(("a",), noisy), DiscreteLaplace(1), "add-remove", "{}"),)
+            schema,
+            measurements=(Measurement(Table(("a",), noisy), DiscreteLaplace(1), Unit.ADD_REMOVE, PureDP(1)),),
         )
 
     def learn_seen(rows: Codes) -> Subject:
         noisy = np.bincount(rows["a"]) + 0
         return Subject(
-            schema, measurements=(Measurement(Table(("a",), noisy), DiscreteLaplace(1), "add-remove", "{}"),)
+            schema,
+            measurements=(Measurement(Table(("a",), noisy), DiscreteLaplace(1), Unit.ADD_REMOVE, PureDP(1)),),
         )
 
     seen: list[int] = []

@@ -21,8 +21,9 @@ from discreet.core.noise import add_noise, choose
 from discreet.judge.empirical_epsilon import Draw, bound_above, bound_below, empirical_epsilon
 from discreet.papers.subsample import Subsampling
 from discreet.papers.sums import BoundedColumn, calibrate_sums
-from discreet.values.budget import ZCDP, PureDP, Unit
+from discreet.values.budget import ZCDP, PureDP
 from discreet.values.errors import MechanismError
+from discreet.values.unit import Unit
 
 SOME = 12_000
 MANY = pytest.param(64_000, marks=pytest.mark.slow)

@@ -12,19 +12,22 @@ import pytest
 
 from discreet.compute.metrics import compare_cpts
 from discreet.core.airlock import Airlock
+from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import Draw, empirical_epsilon, fit_law
+from discreet.learn.learner import estimate_rows
 from discreet.networks import examples
 from discreet.networks.network import Network
 from discreet.papers.dependent import dependent
-from discreet.papers.independent import estimate_rows, independent, join
+from discreet.papers.independent import independent, join
 from discreet.papers.subsample import Subsampling
-from discreet.values.budget import PureDP, budget_from_json
+from discreet.values.budget import PureDP
 from discreet.values.errors import BudgetError, DiscreetError, GraphError, Overspent, TableError
 from discreet.values.graph import DAG
 from discreet.values.law import DiscreteLaplace
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 Learner = Callable[..., Network]
 LEARNERS: dict[str, Learner] = {
@@ -39,7 +42,7 @@ UNITS = ["add-remove", "replace-one"]
 
 
 def open_rows(network: Network, rows: int, seed: int, unit: str = "add-remove") -> Airlock:
-    return Airlock.open(
+    return open_airlock(
         network.sample(rows, rng=seed).arrow(), network.schema, budget=PureDP(10**6), unit=unit
     )
 
@@ -66,15 +69,15 @@ def first_look(network: Network) -> list[Measurement]:
 @pytest.mark.parametrize("name", list(LEARNERS))
 def test_the_whole_spend_is_paid_and_not_a_bit_more(name: str, unit: str) -> None:
     """Fractions: what is left, what was spent and what the tables cost are exactly equal."""
-    airlock = Airlock.open(ROWS, PAIR, budget=PureDP("5/3"), unit=unit)
+    airlock = open_airlock(ROWS, PAIR, budget=PureDP("5/3"), unit=unit)
     network = LEARNERS[name](airlock, ARROW, spend="2/3")
     assert airlock.remaining == PureDP(1)
     assert network.provenance is not None
-    assert budget_from_json(json.loads(network.provenance.cost)) == PureDP("2/3")
-    costs = [budget_from_json(json.loads(found.cost)) for found in network.provenance.measurements]
+    assert network.provenance.cost == PureDP("2/3")
+    costs = [found.cost for found in network.provenance.measurements]
     paid = sum((cost.epsilon for cost in costs), Fraction(0))  # type: ignore[union-attr]
     assert paid == Fraction(2, 3)
-    sampled = [budget_from_json(json.loads(found.cost)) for found in first_look(network)]
+    sampled = [found.cost for found in first_look(network)]
     early = sum((cost.epsilon for cost in sampled), Fraction(0))  # type: ignore[union-attr]
     assert early == (0 if name == "independent" else Fraction(1, 15))
 
@@ -82,14 +85,14 @@ def test_the_whole_spend_is_paid_and_not_a_bit_more(name: str, unit: str) -> Non
 @pytest.mark.parametrize("name", list(LEARNERS))
 def test_what_the_account_does_not_have_is_not_spent(name: str) -> None:
     """Algorithm 1 pays twice: if the second stage is beyond the account, no network comes out."""
-    airlock = Airlock.open(ROWS, PAIR, budget=PureDP(1))
+    airlock = open_airlock(ROWS, PAIR, budget=PureDP(1))
     with pytest.raises(Overspent):
         LEARNERS[name](airlock, ARROW, spend="1.2")
 
 
 @pytest.mark.parametrize("name", list(LEARNERS))
 def test_a_repeated_request_returns_the_same_network_and_pays_nothing(name: str) -> None:
-    airlock = Airlock.open(ROWS, PAIR, budget=PureDP(1))
+    airlock = open_airlock(ROWS, PAIR, budget=PureDP(1))
     one = LEARNERS[name](airlock, ARROW, spend="1/2", request="r1")
     two = LEARNERS[name](airlock, ARROW, spend="1/2", request="r1")
     assert one.close_to(two, 0.0)
@@ -112,7 +115,7 @@ def test_a_repeated_request_returns_the_same_network_and_pays_nothing(name: str)
     ],
 )
 def test_a_bad_request_spends_nothing(arguments: dict[str, Any], error: type[DiscreetError]) -> None:
-    airlock = Airlock.open(ROWS, PAIR, budget=PureDP(1))
+    airlock = open_airlock(ROWS, PAIR, budget=PureDP(1))
     arguments = {"dag": ARROW, **arguments}
     with pytest.raises(error):
         dependent(airlock, arguments.pop("dag"), **arguments)
@@ -125,7 +128,7 @@ def test_a_bad_request_spends_nothing(arguments: dict[str, Any], error: type[Dis
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_scales_are_those_of_procedure_1(unit: str) -> None:
     """2d/ε for tables of families and of parents [000, Proc. 1, line 3]; twice that where rows are replaced."""
-    airlock = Airlock.open(ROWS, PAIR, budget=PureDP(9), unit=unit)
+    airlock = open_airlock(ROWS, PAIR, budget=PureDP(9), unit=unit)
     twice = 1 if unit == "add-remove" else 2
     network = independent(airlock, ARROW, spend="1/2")
     assert network.provenance is not None
@@ -200,7 +203,7 @@ def test_the_noise_of_each_table_has_the_stated_law(name: str) -> None:
 def test_a_huge_budget_gives_the_maximum_likelihood_estimate(name: str, unit: str) -> None:
     """Without noise, what is left is the table of frequencies; with a prior, (C + α)/Σ(C + α) [000, Eq. 2]."""
     network = examples.asia()
-    airlock = Airlock.open(
+    airlock = open_airlock(
         network.sample(4000, rng=3).arrow(), network.schema, budget=PureDP(10**9), unit=unit
     )
     for prior in (None, 2.0):
@@ -219,7 +222,7 @@ def test_a_huge_budget_gives_the_maximum_likelihood_estimate(name: str, unit: st
 def test_algorithm_1_trusts_the_sample_by_its_budget_only_as_printed() -> None:
     """[000, line 17] With β = 1 % and a huge budget the first look is a small sample, and yet it gets its tenth."""
     network = examples.asia()
-    airlock = Airlock.open(network.sample(4000, rng=3).arrow(), network.schema, budget=PureDP(10**9))
+    airlock = open_airlock(network.sample(4000, rng=3).arrow(), network.schema, budget=PureDP(10**9))
     weights = [Table(f, count_rows(network, 4000, 3, f).astype(float)) for f in network.dag.families()]
     exact = [table.normalise(table.axes[-1]) for table in weights]
     errors = {
@@ -237,9 +240,14 @@ def test_algorithm_1_trusts_the_sample_by_its_budget_only_as_printed() -> None:
 def test_the_joint_of_a_family_has_its_parents_margin() -> None:
     """The reading of Procedure 1: rows from T_i, their weights from T_pa, and it sums to 1."""
     family = Measurement(
-        Table(("p", "x"), np.array([[30, 10], [-4, 0], [-5, 20]])), DiscreteLaplace(2), "add-remove", "{}"
+        Table(("p", "x"), np.array([[30, 10], [-4, 0], [-5, 20]])),
+        DiscreteLaplace(2),
+        Unit.ADD_REMOVE,
+        PureDP(1),
     )
-    parents = Measurement(Table(("p",), np.array([50, 25, 25])), DiscreteLaplace(2), "add-remove", "{}")
+    parents = Measurement(
+        Table(("p",), np.array([50, 25, 25])), DiscreteLaplace(2), Unit.ADD_REMOVE, PureDP(1)
+    )
     joint = join(family, parents)
     assert np.allclose(joint.values, [[0.375, 0.125], [0.125, 0.125], [0.0, 0.25]])
     assert np.allclose(join(family, parents, np.array([[1.0, 3.0]] * 3)).values[1], [0.0625, 0.1875])
@@ -247,8 +255,8 @@ def test_the_joint_of_a_family_has_its_parents_margin() -> None:
 
 def test_the_number_of_rows_is_estimated_from_all_totals() -> None:
     """A table of one cell tells more about n than one of a hundred."""
-    one = Measurement(Table((), np.array(1000)), DiscreteLaplace(5), "add-remove", "{}")
-    many = Measurement(Table(("x",), np.full(100, 11)), DiscreteLaplace(5), "add-remove", "{}")
+    one = Measurement(Table((), np.array(1000)), DiscreteLaplace(5), Unit.ADD_REMOVE, PureDP(1))
+    many = Measurement(Table(("x",), np.full(100, 11)), DiscreteLaplace(5), Unit.ADD_REMOVE, PureDP(1))
     assert estimate_rows([one, many]) == pytest.approx((1000 * 100 + 1100) / 101)
 
 
@@ -290,7 +298,7 @@ def test_a_parent_row_without_rows_is_uniform_or_the_mean_of_the_prior() -> None
     """At a huge budget the count 0 is seen as 0."""
     schema = Schema.of({"a": ["no", "yes"], "b": ["low", "middle", "high"]})
     rows = {"a": ["no"] * 8, "b": ["low"] * 4 + ["high"] * 4}
-    airlock = Airlock.open(rows, schema, budget=PureDP(10**9))
+    airlock = open_airlock(rows, schema, budget=PureDP(10**9))
     plain = independent(airlock, ARROW, spend=10**6)
     assert np.allclose(plain.cpt("b").values, [[0.5, 0, 0.5], [1 / 3, 1 / 3, 1 / 3]], atol=1e-9)
     prior = {"b": np.array([1.0, 2.0, 1.0])}
@@ -299,7 +307,7 @@ def test_a_parent_row_without_rows_is_uniform_or_the_mean_of_the_prior() -> None
 
 
 def test_the_nodes_of_the_graph_may_come_in_any_order() -> None:
-    airlock = Airlock.open(ROWS, PAIR, budget=PureDP(1))
+    airlock = open_airlock(ROWS, PAIR, budget=PureDP(1))
     turned = DAG.build({"b": ["a"], "a": []})
     assert independent(airlock, turned, spend="1/2").nodes == PAIR.names
 
@@ -314,7 +322,7 @@ def release(rows: dict[str, list[str]], unit: str, learner: Learner, epsilon: st
         outputs = []
         for trial in range(trials):
             if trial % 250 == 0:  # a learner reads its spends back from the ledger: keep that short
-                airlock = Airlock.open(rows, PAIR, budget=PureDP(10**6), unit=unit)
+                airlock = open_airlock(rows, PAIR, budget=PureDP(10**6), unit=unit)
             network = learner(airlock, ARROW, spend=epsilon)
             assert network.provenance is not None
             noisy = [found.noisy for found in network.provenance.measurements]

@@ -12,13 +12,14 @@ import pytest
 from chance import SURE
 from discreet.compute.metrics import compare_cpts
 from discreet.core.airlock import Airlock
+from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import Draw, empirical_epsilon, fit_law
 from discreet.learn.plan import plan
 from discreet.learn.planned import estimate, planned
 from discreet.networks import examples
 from discreet.networks.network import Network
 from discreet.papers.independent import independent
-from discreet.values.budget import ZCDP, ApproxDP, PureDP, budget_from_json
+from discreet.values.budget import ZCDP, ApproxDP, PureDP
 from discreet.values.errors import DiscreetError, GraphError, TableError
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
@@ -36,7 +37,7 @@ ARROW = DAG.build({"a": [], "b": ["a"]})
 
 
 def open_rows(network: Network, rows: int, seed: int, unit: str = "add-remove") -> Airlock:
-    return Airlock.open(
+    return open_airlock(
         network.sample(rows, rng=seed).arrow(), network.schema, budget=PureDP(10**6), unit=unit
     )
 
@@ -52,7 +53,7 @@ def mean_error(network: Network, learned: Network) -> float:
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_whole_spend_is_paid_and_not_a_bit_more(unit: str) -> None:
     network = examples.asia()
-    airlock = Airlock.open(
+    airlock = open_airlock(
         network.sample(500, rng=3).arrow(), network.schema, budget=PureDP("5/3"), unit=unit
     )
     learned = planned(airlock, network.dag, spend="2/3")
@@ -60,8 +61,8 @@ def test_the_whole_spend_is_paid_and_not_a_bit_more(unit: str) -> None:
     known = learned.provenance
     assert known is not None
     assert (known.learner, known.unit) == ("planned", unit)
-    assert budget_from_json(json.loads(known.cost)) == PureDP("2/3")
-    costs = [budget_from_json(json.loads(found.cost)) for found in known.measurements]
+    assert known.cost == PureDP("2/3")
+    costs = [found.cost for found in known.measurements]
     assert sum((cost.epsilon for cost in costs), Fraction(0)) == Fraction(2, 3)  # type: ignore[union-attr]
     assert set(known.predicted_error) == set(network.nodes)
     assert all(0 < error <= 2 for error in known.predicted_error.values())
@@ -71,7 +72,7 @@ def test_the_whole_spend_is_paid_and_not_a_bit_more(unit: str) -> None:
 
 
 def test_a_repeated_request_is_the_same_network_for_nothing() -> None:
-    airlock = Airlock.open(ROWS, FOUR, budget=PureDP(1))
+    airlock = open_airlock(ROWS, FOUR, budget=PureDP(1))
     one, other = (planned(airlock, GRAPHS["complete"], spend="1", request="once") for _ in range(2))
     assert airlock.remaining.is_zero
     assert one.close_to(other, 0.0)
@@ -88,7 +89,7 @@ def test_what_was_measured_is_all_that_is_needed() -> None:
 
 def test_the_noise_has_the_planned_law() -> None:
     """Tables of no rows but one, whose true counts are known: what is left is noise, and it fits its law."""
-    airlock = Airlock.open({"a": ["no"], "b": ["low"]}, PAIR, budget=PureDP(10**6))
+    airlock = open_airlock({"a": ["no"], "b": ["low"]}, PAIR, budget=PureDP(10**6))
     draws, law = [], None
     for _ in range(400):
         known = planned(airlock, ARROW, spend="1").provenance
@@ -120,12 +121,12 @@ def test_the_noise_has_the_planned_law() -> None:
 )
 def test_networks_are_valid(graph: str, unit: str, budget: Any, spend: Any) -> None:
     """Parent rows without data, attributes of one value only, six rows, tiny and huge budgets, all kinds of them."""
-    airlock = Airlock.open(ROWS, FOUR, budget=budget, unit=unit)
+    airlock = open_airlock(ROWS, FOUR, budget=budget, unit=unit)
     learned = planned(airlock, GRAPHS[graph], spend=spend)  # a Network checks its tables itself
     assert learned.provenance is not None
     kind = learned.provenance.details["noise"]
     assert kind == ("gaussian" if isinstance(budget, ZCDP) else "laplace")
-    alone = Airlock.open({"a": ["x", "x", "y"]}, Schema.of({"a": ["x", "y", "z"]}), budget=budget, unit=unit)
+    alone = open_airlock({"a": ["x", "x", "y"]}, Schema.of({"a": ["x", "y", "z"]}), budget=budget, unit=unit)
     planned(alone, DAG.build({"a": []}), spend=spend)
 
 
@@ -160,7 +161,7 @@ def test_workloads_and_priors(workload: Any) -> None:
     ],
 )
 def test_refusals_spend_nothing(options: dict[str, Any], error: type[DiscreetError]) -> None:
-    airlock = Airlock.open(ROWS, FOUR, budget=PureDP(1))
+    airlock = open_airlock(ROWS, FOUR, budget=PureDP(1))
     with pytest.raises(error):
         planned(airlock, GRAPHS["complete"], spend=1, **options)
     with pytest.raises(GraphError):
@@ -217,7 +218,7 @@ def test_the_predicted_error_is_about_the_one_that_is_made(name: str) -> None:
 
 def runs(rows: dict[str, list[str]], spend: str) -> Draw:
     """What one run of the whole learner shows: its noisy tables and its conditionals."""
-    airlock = Airlock.open(rows, PAIR, budget=PureDP(10**6))
+    airlock = open_airlock(rows, PAIR, budget=PureDP(10**6))
 
     def draw(trials: int) -> np.ndarray:
         found = []

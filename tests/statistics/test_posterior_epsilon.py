@@ -24,9 +24,10 @@ from discreet.papers.grid_draws import (
 from discreet.papers.linear import ProductStatistics, calibrate_linear
 from discreet.papers.sums import BoundedColumn
 from discreet.rows.opening import open_counter
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.schema import Attribute, Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 EPSILON = 2
 FAMILIES = (("y",), ("y", "x"))

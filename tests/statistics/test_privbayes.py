@@ -11,6 +11,7 @@ import pytest
 from chance import SURE, within_attempts
 from discreet.compute.metrics import mean_variation
 from discreet.core.airlock import Airlock
+from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import empirical_epsilon
 from discreet.learn.adaptive import adaptive
 from discreet.learn.privbayes import privbayes
@@ -49,7 +50,7 @@ def _run(
 
     def draw(trials: int) -> np.ndarray:
         # One account pays for all trials, each of which spends 1.
-        airlock = Airlock.open(columns, SCHEMA, budget=PureDP(trials), unit=unit)
+        airlock = open_airlock(columns, SCHEMA, budget=PureDP(trials), unit=unit)
         found = [_describe(learn(airlock)) for _ in range(trials)]
         assert airlock.remaining.is_zero
         return np.array(found)
@@ -89,7 +90,7 @@ def test_the_same_audit_catches_a_pipeline_that_spends_too_much() -> None:
         def draw(trials: int) -> np.ndarray:
             found = []
             for _ in range(trials):
-                airlock = Airlock.open(columns, SCHEMA, budget=PureDP(200))
+                airlock = open_airlock(columns, SCHEMA, budget=PureDP(200))
                 found.append(_describe(privbayes(airlock, spend=200, k=1, rng=0)))
             return np.array(found)
 
@@ -124,7 +125,7 @@ def test_more_budget_means_less_error_and_less_than_columns_apart() -> None:
         for epsilon, runs in (("1/50", 5), ("1/3", 5), ("10", 2)):
             found = []
             for _ in range(runs):
-                with Airlock.open(sample.arrow(), asia.schema, budget=PureDP(epsilon)) as airlock:
+                with open_airlock(sample.arrow(), asia.schema, budget=PureDP(epsilon)) as airlock:
                     found.append(np.log(_error(learn(airlock, spend=epsilon), truth, sizes, rows)))
             errors.append(np.exp(np.mean(found)))
         assert errors[2] < errors[1] < errors[0]
@@ -135,7 +136,7 @@ def test_consistent_tables_beat_printed_ones() -> None:
     asia = examples.asia()
     sample = asia.sample(4000, rng=4)
     truth, sizes = sample.codes(), asia.schema.sizes
-    airlock = Airlock.open(sample.arrow(), asia.schema, budget=PureDP(10**6), unit="replace-one")
+    airlock = open_airlock(sample.arrow(), asia.schema, budget=PureDP(10**6), unit="replace-one")
     # The graph is the same for all, so that only the tables differ; between 24 and 24 runs lie 6 deviations or more.
     graph = privbayes(airlock, spend=10**5, k=3, rng=0).dag
     errors = {}

@@ -8,8 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.core.chain import FORMAT, ORIGIN, Anchor, Event, broken_links
-from discreet.values.budget import Budget, Finite, Infinite, Unit, budget_from_json
+from discreet.values.budget import Budget, Finite, Infinite, budget_from_json, finite_from_json
 from discreet.values.errors import BudgetError, DiscreetError, LedgerError, Overspent
+from discreet.values.unit import Unit
 
 _SYMBOLS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 _SHOWN_DIGITS = 40
@@ -164,7 +165,7 @@ class Book:
         name = str(found["account"])
         if name in self.accounts:
             raise LedgerError(f"account {name!r} is opened a second time")
-        budget = _read_finite(found["budget"])
+        budget = finite_from_json(found["budget"])
         self.accounts[name] = Account(
             name, budget, Unit(found["unit"]), str(found["time"]), type(budget).zero()
         )
@@ -174,7 +175,7 @@ class Book:
         account, request = self.account(found["account"]), str(found["request"])
         if request in self.entries[account.name]:
             raise LedgerError(f"request {request!r} is debited a second time")
-        cost = _read_finite(found["cost"])
+        cost = finite_from_json(found["cost"])
         entry = Entry(
             account.name, request, cost, dict(found["description"]), event.seq, event.hash, str(found["time"])
         )
@@ -202,13 +203,6 @@ def require_format(version: object) -> None:
         raise LedgerError(
             f"the ledger has format {version}, this discreet reads up to {FORMAT}: install a newer one"
         )
-
-
-def _read_finite(document: object) -> Finite:
-    found = budget_from_json(document)
-    if isinstance(found, Infinite):
-        raise BudgetError("an account is kept in finite amounts")
-    return found
 
 
 def write_amount(amount: Finite) -> dict[str, str]:

@@ -11,30 +11,18 @@ The order of a spend, and what a crash does at each point:
 from __future__ import annotations
 
 import os
+import threading
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from discreet.core.book import Account, Book, Entry, spell, write_amount
-from discreet.core.chain import Anchor, Damaged, Event, Verdict, canonical, digest, follow
-from discreet.core.fork import ForkLock
-from discreet.core.store import Store
-from discreet.values.budget import Budget, Finite, Infinite, Unit
+from discreet.core.chain import Anchor, Damaged, Event, Store, Verdict, canonical, digest, follow
+from discreet.values.budget import Budget, Finite, Infinite
 from discreet.values.errors import BudgetError, LedgerError
-
-__all__ = [
-    "Account",
-    "Anchor",
-    "Entry",
-    "Ledger",
-    "Store",
-    "Verdict",
-    "open_ledger",
-    "require_line",
-    "spell",
-]
+from discreet.values.unit import Unit
 
 _MOST_PROBLEMS = 20
 
@@ -45,7 +33,7 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._book = Book()
-        self._lock = ForkLock()
+        self._lock = _ForkLock()
         self._process = os.getpid()
         self._closed = False
 
@@ -303,22 +291,6 @@ class Ledger:
         return problems
 
 
-def open_ledger(place: str | os.PathLike[str], *, create: bool = False, patience: float = 30.0) -> Ledger:
-    """Open the ledger at a path, or at a postgresql:// address; `create` makes it if it is not there.
-
-    `patience` is how many seconds to wait for another writer. A missing ledger is an error unless `create` is
-    asked for, because a mistyped name would otherwise come with a fresh budget.
-    """
-    text = os.fspath(place)
-    if text.startswith(("postgresql://", "postgres://")):
-        from discreet.stores.postgres import PostgresStore
-
-        return Ledger(PostgresStore(text, create=create, patience=patience))
-    from discreet.stores.sqlite import SqliteStore
-
-    return Ledger(SqliteStore(Path(text), create=create, patience=patience))
-
-
 def require_line(what: str, text: object, most: int = 200) -> None:
     """Refuse a name or a reason that is empty, too long, or not printable on one line."""
     if (
@@ -341,3 +313,47 @@ def _require_same(found: Entry, cost: Finite, wanted: str) -> None:
             f"request {found.request!r} was debited for another question before; "
             "a new question needs a new request id"
         )
+
+
+class _ForkLock:
+    """A re-entrant lock that a fork waits for, and that the forked child finds free.
+
+    A fork in the middle of another thread's transaction would hand the child a copy of SQLite's list of file locks
+    without the locks themselves.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        _alive.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *problem: object) -> None:
+        self._lock.release()
+
+
+_alive: weakref.WeakSet[_ForkLock] = weakref.WeakSet()
+_held: list[_ForkLock] = []
+
+
+def _hold() -> None:
+    _held[:] = list(_alive)
+    for lock in _held:
+        lock._lock.acquire()
+
+
+def _release() -> None:
+    for lock in _held:
+        lock._lock.release()
+    _held.clear()
+
+
+def _renew() -> None:
+    for lock in _held:
+        lock._lock = threading.RLock()
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_renew)

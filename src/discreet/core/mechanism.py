@@ -13,10 +13,11 @@ from enum import StrEnum
 from fractions import Fraction
 
 from discreet.core.conversion import afford_pure, afford_zcdp, imply_approx, imply_zcdp
-from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP, Unit
+from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP
 from discreet.values.errors import MechanismError
 from discreet.values.exact import Number, float_above, float_below
 from discreet.values.law import WIDEST, DiscreteGaussian, DiscreteLaplace
+from discreet.values.unit import Unit
 
 _MARGIN = 1.0 + 2.0**-48
 """Widens a scale by more than the few roundings in OpenDP's own map, so that it stays within the cost."""

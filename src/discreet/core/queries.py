@@ -1,199 +1,303 @@
-"""What can be asked of rows: each question is checked and priced before anything is spent, and drawn only then.
+"""What can be asked of rows, as values: what it costs, what the ledger says of it, how its answer is drawn.
 
-A question holds its whole price, what the ledger will say it was for, and how to draw its answer. Making one touches
-no row: `Counter.check` and its kin look at the schema. Only `Airlock` calls `draw`, after the debit.
+Making and checking a query looks at no row, so all that can be refused is refused before anything is paid. Only the
+airlock calls `draw`, after the debit. Whoever keeps the rows, rehearses without them, or replays a release answers
+the same `ask`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from typing import Any, Protocol, Self, TypeVar
 
-from discreet.core.mechanism import AdditiveNoise, Noise, Selection, calibrate_choice
+from discreet.core.counter import Sample, TrueCounts
+from discreet.core.mechanism import (
+    AdditiveNoise,
+    Noise,
+    NoisyChoice,
+    Selection,
+    calibrate_choice,
+    calibrate_counts,
+)
 from discreet.core.noise import add_noise, choose
 from discreet.core.scores import Score
-from discreet.core.scoring import Scorer
-from discreet.papers.coefficients import Coefficients
-from discreet.papers.grid_draws import PrivateDraw
-from discreet.papers.linear import ProductStatistics, calibrate_linear
-from discreet.papers.subsample import Subsampling, price_tables
-from discreet.papers.sums import BoundedColumn, calibrate_sums
-from discreet.rows.opening import Counter
-from discreet.values.budget import Finite, Unit
-from discreet.values.errors import AirlockError
+from discreet.values.budget import ApproxDP, Finite, PureDP
+from discreet.values.errors import AirlockError, BudgetError, DataError
 from discreet.values.exact import Number
-from discreet.values.measurement import Measurement, SumMeasurement
+from discreet.values.measurement import Measurement
+from discreet.values.schema import Schema
+from discreet.values.schema.encoding import Encoding
+from discreet.values.statement import Statement
 from discreet.values.table import Table
+from discreet.values.unit import Unit
+from discreet.values.wording import list_some, show
+
+Answer = TypeVar("Answer")
+Told = TypeVar("Told", covariant=True)
+Spend = Finite | Number
+"""An amount in the kind of the account's budget, or the plain number of it: "1/2", 1, Fraction(1, 3)."""
+
+
+class Query(Protocol[Told]):
+    """A priced question; it has proved, when it was made, that its loss is within its cost."""
+
+    @property
+    def cost(self) -> Finite:
+        """What the answer costs."""
+
+    @property
+    def unit(self) -> Unit:
+        """The unit for which the cost holds."""
+
+    def describe(self) -> dict[str, Any]:
+        """What the ledger says of it, as plain JSON values: enough to tell any two queries apart."""
+
+    def check(self, rows: TrueCounts) -> None:
+        """Refuse what could not be answered, before it is paid for and without a look at a row."""
+
+    def draw(self, rows: TrueCounts) -> list[Any]:
+        """The answer as plain JSON values, which are stored before anyone sees them."""
+
+    def read(self, stored: list[Any]) -> Told:
+        """The answer from the stored values, the first time as every time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A priced question; `draw` gives plain values, which are stored as JSON before anyone sees them."""
+class Tables:
+    """One noisy table of counts for each attribute set; with a `sample`, of a secret random sample of the rows."""
 
+    sets: tuple[tuple[str, ...], ...]
+    mechanisms: tuple[AdditiveNoise, ...]
+    charges: tuple[Finite, ...]
+    """What each table costs; together exactly `cost`. Less than its noise alone would cost if rows are sampled."""
     cost: Finite
-    description: Mapping[str, Any]
-    draw: Callable[[], list[Any]]
+    unit: Unit
+    sample: Sample | None = None
 
+    def __post_init__(self) -> None:
+        losses = [mechanism.cost for mechanism in self.mechanisms]
+        whole = sum(losses[1:], start=losses[0])
+        if self.sample is not None:
+            if self.sample.unit is not self.unit:
+                raise AirlockError(
+                    f"the sampling is for {self.sample.unit}, the account protects {self.unit}"
+                )
+            if not isinstance(whole, PureDP):
+                raise AirlockError(f"sampling amplifies pure ε only; the spend is {self.cost}")
+            whole = self.sample.amplify(whole)
+        if not (len(self.sets) == len(self.mechanisms) == len(self.charges) and whole <= self.cost):
+            raise AirlockError(f"{len(self.sets)} tables that lose {whole} are not paid for by {self.cost}")
 
-def ask_tables(
-    counter: Counter,
-    unit: Unit,
-    sets: Sequence[Sequence[str]],
-    cost: Finite,
-    noise: Noise | str,
-    shares: Sequence[Number] | None,
-    sampling: Subsampling | None,
-) -> Question:
-    """One table of counts for each attribute set."""
-    asked = [tuple(members) for members in sets]
-    counter.check(asked, sampling)
-    mechanisms, charged, rate = price_tables(
-        asked, cost, unit=unit, noise=noise, shares=shares, sampling=sampling
-    )
+    @classmethod
+    def price(
+        cls,
+        sets: Sequence[Sequence[str]],
+        cost: Finite,
+        *,
+        unit: Unit,
+        noise: Noise | str = Noise.LAPLACE,
+        shares: Sequence[Number] | None = None,
+    ) -> Self:
+        """The narrowest noise that the cost pays for; `shares` weighs the tables, and by default all get the same."""
+        asked = tuple(tuple(members) for members in sets)
+        mechanisms = calibrate_counts(asked, cost, unit=unit, noise=Noise(noise), shares=shares)
+        return cls(asked, mechanisms, tuple(mechanism.cost for mechanism in mechanisms), cost, unit)
 
-    def draw() -> list[Any]:
+    @property
+    def rate(self) -> Fraction:
+        """The share of the rows that is counted."""
+        return Fraction(1) if self.sample is None else self.sample.rate
+
+    def describe(self) -> dict[str, Any]:
+        """The sets, and the law of the noise in each."""
+        # Scales are floats, and a ledger that is to be compared byte by byte holds them exactly.
+        return {
+            "verb": "measure",
+            "sets": [list(members) for members in self.sets],
+            "noise": self.mechanisms[0].noise.value,
+            "scales": [mechanism.scale.hex() for mechanism in self.mechanisms],
+            "rate": str(self.rate),
+        }
+
+    def check(self, rows: TrueCounts) -> None:
+        """Refuse tables that cannot be counted."""
+        rows.counter.check(self.sets, self.sample)
+
+    def draw(self, rows: TrueCounts) -> list[Any]:
+        """The counts, each cell with its own noise, the empty ones too."""
+        true_tables = rows.counter.count(self.sets, self.sample)
         return [
             Measurement(
                 Table(table.axes, add_noise(table.values, mechanism)),
                 mechanism.law,
-                unit.value,
-                json.dumps(share.to_json()),
-                rate,
+                self.unit,
+                charge,
+                self.rate,
             ).to_json()
-            for table, mechanism, share in zip(
-                counter.count(asked, sampling), mechanisms, charged, strict=True
-            )
+            for table, mechanism, charge in zip(true_tables, self.mechanisms, self.charges, strict=True)
         ]
 
-    description = {
-        "verb": "measure",
-        "sets": [list(members) for members in asked],
-        **_describe(mechanisms),
-        "rate": str(rate),
-    }
-    return Question(cost, description, draw)
+    def read(self, stored: list[Any]) -> list[Measurement]:
+        """The measurements."""
+        return [Measurement.from_json(document) for document in stored]
 
 
-def ask_sums(
-    counter: Counter,
-    unit: Unit,
-    columns: Sequence[BoundedColumn],
-    cost: Finite,
-    noise: Noise | str,
-    shares: Sequence[Number] | None,
-) -> Question:
-    """The sum of each number column, clipped to its public bounds."""
-    counter.check_sums(columns)
-    mechanisms = calibrate_sums(columns, cost, unit=unit, noise=Noise(noise), shares=shares)
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of some candidate families, drawn by a score of its table of counts (parents first, the child last)."""
 
-    def draw() -> list[Any]:
-        return [
-            SumMeasurement(
-                column.name,
-                int(add_noise(true_sum, mechanism)[()]),
-                column.granularity,
-                column.origin,
-                mechanism.law,
-                unit.value,
-                json.dumps(mechanism.cost.to_json()),
-            ).to_json()
-            for column, true_sum, mechanism in zip(columns, counter.sum(columns), mechanisms, strict=True)
-        ]
+    candidates: tuple[tuple[str, ...], ...]
+    score: Score
+    mechanism: NoisyChoice
 
-    description = {
-        "verb": "measure sums",
-        "columns": [column.describe() for column in columns],
-        **_describe(mechanisms),
-    }
-    return Question(cost, description, draw)
+    @classmethod
+    def price(
+        cls,
+        candidates: Sequence[Sequence[str]],
+        score: Score,
+        cost: Finite,
+        *,
+        schema: Schema,
+        unit: Unit,
+        rows: int | None,
+        selection: Selection | str = Selection.PERMUTE_AND_FLIP,
+    ) -> Self:
+        """The surest choice that the cost pays for; `rows` is their number where the unit makes it public."""
+        asked = tuple(tuple(members) for members in candidates)
+        sizes = schema.sizes
+        strange = next((name for members in asked for name in members if name not in sizes), None)
+        if strange is not None:
+            raise DataError(f"cannot count {show(strange)}; the schema has {list_some(schema.names)}")
+        shapes = [tuple(map(sizes.__getitem__, members)) for members in asked]
+        sensitivity = score.sensitivity(shapes, unit, rows)
+        mechanism = calibrate_choice(score.name, sensitivity, cost, unit=unit, selection=Selection(selection))
+        return cls(asked, score, mechanism)
 
+    @property
+    def cost(self) -> Finite:
+        """What the choice costs."""
+        return self.mechanism.cost
 
-def ask_linear(
-    counter: Counter,
-    unit: Unit,
-    statistics: ProductStatistics,
-    cost: Finite,
-    sensitivity: int | None,
-    sizes: Mapping[str, int],
-) -> Question:
-    """Integer linear statistics of the counts, with noise calibrated to all of them together."""
-    counter.check(statistics.sets)
-    statistics.require_sizes(sizes)
-    mechanism = calibrate_linear(statistics, cost, unit=unit, sensitivity=sensitivity)
+    @property
+    def unit(self) -> Unit:
+        """The unit for which the score's sensitivity holds."""
+        return self.mechanism.unit
 
-    def draw() -> list[Any]:
-        blocks = statistics.evaluate(counter.count(statistics.maximal))
-        noisy = tuple(Table(block.axes, add_noise(block.values, mechanism)) for block in blocks)
-        return [Coefficients(noisy, mechanism.law, unit.value, json.dumps(cost.to_json())).to_json()]
+    def describe(self) -> dict[str, Any]:
+        """The score, the candidates by their digest, and how one is drawn."""
+        compared = json.dumps([self.candidates, self.score.digest])
+        return {
+            "verb": "select",
+            "score": self.score.name,
+            "candidates": len(self.candidates),
+            "digest": hashlib.sha256(compared.encode()).hexdigest(),
+            "selection": self.mechanism.selection.value,
+            "sensitivity": str(self.mechanism.sensitivity),
+            "scale": self.mechanism.scale.hex(),
+        }
 
-    description = {
-        "verb": "measure linear",
-        "sets": [list(members) for members in statistics.sets],
-        "matrices": statistics.digest(),
-        "sensitivity": mechanism.l1,
-        **_describe([mechanism]),
-    }
-    return Question(cost, description, draw)
+    def check(self, rows: TrueCounts) -> None:
+        """Refuse candidates that cannot be counted."""
+        rows.check_scores(self.candidates, self.score)
 
+    def draw(self, rows: TrueCounts) -> list[Any]:
+        """The index of the candidate."""
+        return [choose(rows.evaluate(self.candidates, self.score), self.mechanism)]
 
-def ask_draw(counter: Counter, unit: Unit, specification: PrivateDraw, cost: Finite) -> Question:
-    """One private draw at the cost that its specification states."""
-    if specification.unit is not unit:
-        raise AirlockError(f"the draw is for {specification.unit}, the account protects {unit}")
-    specification.check(counter)
-    description = {"verb": "draw", **specification.describe()}
-    return Question(cost, description, lambda: specification.draw(counter))
+    def read(self, stored: list[Any]) -> int:
+        """The index of the candidate."""
+        (index,) = stored
+        return int(index)
 
 
-def ask_choice(
-    counter: Counter,
-    unit: Unit,
-    candidates: Sequence[Sequence[str]],
-    score: Score,
-    cost: Finite,
-    selection: Selection | str,
-    sizes: Mapping[str, int],
-    scorer: Scorer,
-) -> Question:
-    """The index of one candidate, chosen by a score of its table of counts."""
-    asked = [tuple(members) for members in candidates]
-    scorer.check(counter, asked, score, sizes)
-    shapes = [tuple(map(sizes.__getitem__, members)) for members in asked]
-    public_rows = counter.rows if unit is Unit.REPLACE_ONE else None
-    mechanism = calibrate_choice(
-        score.name,
-        score.sensitivity(shapes, unit, public_rows),
-        cost,
-        unit=unit,
-        selection=Selection(selection),
-    )
-    description = {
-        "verb": "select",
-        "score": score.name,
-        "candidates": len(asked),
-        "digest": hashlib.sha256(json.dumps([asked, digest_score(score)]).encode()).hexdigest(),
-        "selection": mechanism.selection.value,
-        "sensitivity": str(mechanism.sensitivity),
-        "scale": mechanism.scale.hex(),
-    }
-    return Question(
-        cost, description, lambda: [choose(scorer.evaluate(counter, asked, score, sizes), mechanism)]
-    )
+class Keeper(Protocol):
+    """Whoever answers queries: the airlock from rows, a rehearsal without any, a replay from a release."""
 
+    @property
+    def schema(self) -> Schema:
+        """The public declaration of what a row may hold."""
 
-def digest_score(score: Score) -> str:
-    """What tells two scores of one name apart: the digest of the model and handicaps that they compare with, if any."""
-    models, handicaps = getattr(score, "expected", ()), getattr(score, "handicaps", ())
-    amounts = "".join(amount.hex() for amount in handicaps).encode()
-    return hashlib.sha256(b"".join([*(model.tobytes() for model in models), amounts])).hexdigest()
+    @property
+    def unit(self) -> Unit:
+        """What is protected."""
 
+    @property
+    def budget(self) -> Finite:
+        """The whole budget, of which every spend is a part."""
 
-def _describe(mechanisms: Sequence[AdditiveNoise]) -> dict[str, Any]:
-    # Scales are floats, and a ledger that is to be compared byte by byte holds them exactly.
-    return {
-        "noise": mechanisms[0].noise.value,
-        "scales": [mechanism.scale.hex() for mechanism in mechanisms],
-    }
+    @property
+    def rows(self) -> int:
+        """The number of rows, where the unit makes it public."""
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The request ids that were answered, in order."""
+
+    def ask(self, query: Query[Answer], *, request: str | None = None) -> Answer:
+        """The answer to a query; a repeated `request` id gets the same bytes and pays nothing."""
+
+    def check(self, sets: Sequence[Sequence[str]]) -> None:
+        """Refuse tables that `measure` would refuse for their size; for free, and without a look at the rows."""
+
+    def encode(self, encoding: Encoding) -> Keeper:
+        """The same rows behind the attributes of an encoding's view; close it by itself."""
+
+    def mark(self, purpose: str) -> AbstractContextManager[None]:
+        """Let every debit meanwhile say what it was for; within another mark the outer one stands."""
+
+    def toss(self, names: Sequence[str], *, request: str | None = None) -> str:
+        """One of these names by chance, without a look at the rows."""
+
+    def statement(self, since: int | None = None) -> Statement | None:
+        """What a release says about privacy now; with `since`, on all that was asked from there on."""
+
+    def close(self) -> None:
+        """Let go of the rows."""
+
+    def read_spend(self, spend: Spend) -> Finite:
+        """An amount in the kind of the budget; a plain number under (ε, δ) is a pure ε."""
+        if isinstance(spend, type(self.budget)):
+            return spend
+        if isinstance(spend, Finite):
+            raise BudgetError(f"the account's budget is {self.budget}; a spend of {spend} is of another kind")
+        return ApproxDP(spend, 0) if isinstance(self.budget, ApproxDP) else type(self.budget)(spend)
+
+    def measure(
+        self,
+        sets: Sequence[Sequence[str]],
+        *,
+        spend: Spend,
+        noise: Noise | str = Noise.LAPLACE,
+        shares: Sequence[Number] | None = None,
+        request: str | None = None,
+    ) -> list[Measurement]:
+        """One noisy table of counts for each attribute set; together they cost exactly `spend`."""
+        query = Tables.price(sets, self.read_spend(spend), unit=self.unit, noise=noise, shares=shares)
+        return self.ask(query, request=request)
+
+    def select(
+        self,
+        candidates: Sequence[Sequence[str]],
+        score: Score,
+        *,
+        spend: Spend,
+        selection: Selection | str = Selection.PERMUTE_AND_FLIP,
+        request: str | None = None,
+    ) -> int:
+        """The index of one candidate, chosen by a score of its table of counts."""
+        public = self.rows if self.unit.fixes_rows else None
+        query = Choice.price(
+            candidates,
+            score,
+            self.read_spend(spend),
+            schema=self.schema,
+            unit=self.unit,
+            rows=public,
+            selection=selection,
+        )
+        return self.ask(query, request=request)

@@ -6,6 +6,7 @@ The sensitivity is worked out from shapes, unit and the public number of rows al
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,9 +18,9 @@ import numpy.typing as npt
 
 from discreet.core.conversion import round_up
 from discreet.core.score_f import score_tables
-from discreet.values.budget import Unit
 from discreet.values.errors import MechanismError
 from discreet.values.table import Array, Table, count_cells
+from discreet.values.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 Shape = tuple[int, ...]
@@ -34,14 +35,40 @@ class Score(Protocol):
     @property
     def name(self) -> str:
         """How the ledger and a release call it."""
-        ...
 
-    def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction: ...
-    def evaluate(self, tables: Sequence[Table]) -> Floats: ...
+    @property
+    def has_model(self) -> bool:
+        """Whether the score depends on more than the table: then every choice has its own values."""
+
+    @property
+    def digest(self) -> str:
+        """What tells two scores of one name apart: of the model that they compare with, if any."""
+
+    def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
+        """How far one row can move it, for candidates of these shapes."""
+
+    def evaluate(self, tables: Sequence[Table]) -> Floats:
+        """The value for each candidate's table of counts."""
+
+
+class _OfTheTable:
+    """What scores share that depend on the table of counts alone."""
+
+    __slots__ = ()
+
+    @property
+    def has_model(self) -> bool:
+        """It has none."""
+        return False
+
+    @property
+    def digest(self) -> str:
+        """That of nothing: the name says all."""
+        return hashlib.sha256().hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
-class MutualInformation:
+class MutualInformation(_OfTheTable):
     """I(X; Π) in bits [004, Eq. 5], for replace-one only.
 
     Sensitivity [004, Lemma 1], with log to the base 2 as in the value:
@@ -75,7 +102,7 @@ class MutualInformation:
 
 
 @dataclass(frozen=True, slots=True)
-class MaximumDistance:
+class MaximumDistance(_OfTheTable):
     """n·F(X, Π) [004, Eq. 7]: minus the rows to move until Π decides a uniform X; a child of two levels.
 
     −n·F is the least over all ways to give each level of Π to X=0 or X=1 of (n/2 − a)₊ + (n/2 − b)₊, with
@@ -102,7 +129,7 @@ class MaximumDistance:
 
 
 @dataclass(frozen=True, slots=True)
-class IndependenceDistance:
+class IndependenceDistance(_OfTheTable):
     """n·R(X, Π), R = ½‖P[X,Π] − P[X]P[Π]‖₁ (the journal version of 004): rows to move until X ⊥ Π.
 
     With D = c − c_x⊗c_π/n, u and v the changes of c_x and c_π, q' the new P[Π] and p the old P[X]:
@@ -155,6 +182,17 @@ class ModelError:
         object.__setattr__(
             self, "handicaps", tuple(round(amount * 2.0**16) / 2.0**16 for amount in self.handicaps)
         )
+
+    @property
+    def has_model(self) -> bool:
+        """It is nothing without one."""
+        return True
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the expected counts and the handicaps."""
+        amounts = "".join(amount.hex() for amount in self.handicaps).encode()
+        return hashlib.sha256(b"".join([*(model.tobytes() for model in self.expected), amounts])).hexdigest()
 
     def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
         """1 or 2 rows."""

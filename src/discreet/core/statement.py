@@ -6,54 +6,55 @@ Not as it stands now: a release that is written again after a crash, or a year l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from discreet.core.ledger import Account, Anchor, Entry, Ledger
+from discreet.core.book import Account, Entry
+from discreet.core.chain import Anchor
+from discreet.core.ledger import Ledger
+from discreet.values.statement import Debit, Statement
 
 
-def make_statement(ledger: Ledger, name: str, requests: Sequence[str] = ()) -> dict[str, Any]:
-    """The budget, what was spent of it, each spend of these requests, and the ledger's head after the last of them.
+def make_statement(
+    ledger: Ledger, name: str, requests: Sequence[str] = (), rows: int | None = None
+) -> Statement:
+    """The budget, what was spent of it, each debit of these requests, and the ledger's head after the last of them.
 
-    Without requests it is the account as it stands now. `schema` and `purpose` are the fingerprints that each debit was
-    made with: of the schema, and of how the learner was called; empty if the debits differ in it.
+    Without requests it is the account as it stands now. `rows` is their number where that is public.
     """
     listed = {entry.request: entry for entry in ledger.entries(name)} if requests else {}
-    spends = sorted((listed[request] for request in set(requests)), key=lambda entry: entry.seq)
-    account, head = _recall(ledger, name, spends)
-    return {
-        "account": account.name,
-        "unit": account.unit.value,
-        "budget": account.budget.to_json(),
-        "spent": account.spent.to_json(),
-        "loss": account.loss.to_json(),
-        "schema": _agree(spends, "schema"),
-        "purpose": _agree(spends, "purpose"),
-        "spends": [describe_spend(entry) for entry in spends],
-        "ledger": {"id": ledger.id, "durable": ledger.durable, "events": head.count, "head": head.hash},
-    }
+    entries = sorted((listed[request] for request in set(requests)), key=lambda entry: entry.seq)
+    account, head = _recall(ledger, name, entries)
+    return Statement(
+        account.name,
+        account.unit,
+        account.budget,
+        account.spent,
+        account.loss,
+        _agree(entries, "schema"),
+        _agree(entries, "purpose"),
+        tuple(map(describe_debit, entries)),
+        ledger.id,
+        ledger.durable,
+        head.count,
+        head.hash,
+        rows,
+    )
 
 
-def describe_spend(entry: Entry) -> dict[str, Any]:
-    """One spend as a release lists it; the digest is that of the stored answer, so nobody can swap the answer later."""
-    tables = len(entry.description.get("sets", ())) if entry.description.get("verb") == "measure" else 0
-    return {
-        "request": entry.request,
-        "time": entry.time,
-        "verb": str(entry.description.get("verb", "")),
-        "tables": tables,
-        "cost": entry.cost.to_json(),
-        "digest": entry.digest or "",
-    }
+def describe_debit(entry: Entry) -> Debit:
+    """One debit as a release lists it."""
+    verb = str(entry.description.get("verb", ""))
+    tables = len(entry.description.get("sets", ())) if verb == "measure" else 0
+    return Debit(entry.request, entry.time, verb, tables, entry.cost, entry.digest or "")
 
 
-def _agree(spends: Sequence[Entry], mark: str) -> str:
-    found = {str(entry.description.get(mark, "")) for entry in spends}
+def _agree(entries: Sequence[Entry], mark: str) -> str:
+    found = {str(entry.description.get(mark, "")) for entry in entries}
     return found.pop() if len(found) == 1 else ""
 
 
-def _recall(ledger: Ledger, name: str, spends: Sequence[Entry]) -> tuple[Account, Anchor]:
+def _recall(ledger: Ledger, name: str, entries: Sequence[Entry]) -> tuple[Account, Anchor]:
     head = ledger.head()
-    last = max((entry.answer_seq or head.count for entry in spends), default=head.count)
+    last = max((entry.answer_seq or head.count for entry in entries), default=head.count)
     if last == head.count:
         return ledger.account(name), head
     then = ledger.recall(last)

@@ -11,7 +11,8 @@ from discreet.doors.options import AsJson
 from discreet.values.errors import BudgetError
 
 if TYPE_CHECKING:
-    from discreet.core.ledger import Account, Entry, Ledger
+    from discreet.core.book import Account, Entry
+    from discreet.core.ledger import Ledger
     from discreet.values.budget import Finite
 
 app = typer.Typer(
@@ -35,8 +36,10 @@ def init(
     unit: Annotated[str, typer.Option(help="What is protected: add-remove or replace-one.")] = "add-remove",
 ) -> None:
     """Open an account with a budget that is set once; make the ledger if there is none."""
-    from discreet.core.ledger import open_ledger, require_line, spell
-    from discreet.values.budget import Unit
+    from discreet.core.book import spell
+    from discreet.core.ledger import require_line
+    from discreet.stores.opening import open_ledger
+    from discreet.values.unit import Unit
 
     budget = _read_amount(epsilon, rho, delta)
     kind = Unit(unit)
@@ -55,7 +58,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show every account: its budget, what is spent and left, each debit, and debits without an answer."""
-    from discreet.core.ledger import open_ledger
+    from discreet.stores.opening import open_ledger
 
     with open_ledger(ledger) as opened:
         accounts = opened.accounts() if account is None else (opened.account(account),)
@@ -75,8 +78,8 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check the whole ledger: exit code 0 if it is sound, 1 if anything was changed, cut off or damaged."""
-    from discreet.core.chain import ORIGIN, Damaged, Verdict
-    from discreet.core.ledger import Anchor, open_ledger
+    from discreet.core.chain import ORIGIN, Anchor, Damaged, Verdict
+    from discreet.stores.opening import open_ledger
 
     outside = None if anchor is None else Anchor.parse(anchor)
     try:
@@ -150,8 +153,8 @@ def _print_tables(ledger: Ledger, accounts: tuple[Account, ...]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from discreet.core.book import spell
     from discreet.core.chain import canonical
-    from discreet.core.ledger import spell
 
     console = Console(highlight=False)
     if not console.is_terminal:

@@ -287,9 +287,8 @@ def show_progress(what: str) -> Iterator[Move | None]:
 
 
 def _print_bill(made: Publication) -> None:
-    from discreet.values.budget import budget_from_json
 
-    cost = budget_from_json(json.loads(made.release.provenance.cost))
+    cost = made.release.provenance.cost
     if made.paid:
         typer.echo(f"paid {cost}, learner {made.release.provenance.learner}, request {made.request}")
     else:
@@ -308,7 +307,7 @@ def _describe(made: Publication, paths: dict[str, Path]) -> dict[str, Any]:
         "paid": made.paid,
         "learner": known.learner,
         "promise": made.release.promise,
-        "cost": json.loads(known.cost),
+        "cost": known.cost.to_json(),
         "unit": known.unit,
         "predicted error": dict(known.predicted_error),
         "files": {name: str(path) for name, path in paths.items()},

@@ -16,7 +16,8 @@ from discreet.values.schema import Schema
 
 if TYPE_CHECKING:
     from discreet.learn.greedy import Progress
-    from discreet.values.budget import Finite, Unit
+    from discreet.values.budget import Finite
+    from discreet.values.unit import Unit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,13 +52,13 @@ def publish(
 
     `progress` is told how far a search for the graph is, and what it has decided last.
     """
-    from discreet.entrance import enter, read_kind
+    from discreet.entrance import open_airlock, read_kind
 
     name = choose_learner(learner, dag)
     learn = find_learner(name)
     sets = () if dag is None else dag.families()
     key = request or name_request(account, schema, dag, spend, name, options or {})
-    with enter(
+    with open_airlock(
         data, schema, ledger=ledger, account=account, spend=spend, request=key, budget=budget, unit=unit,
         create=create, sets=sets, memory=memory,
     ) as airlock:  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,12 +14,13 @@ from discreet.learn.rehearsal import Rehearsal
 from discreet.learners import WITHOUT_GRAPH, choose_learner, find_learner
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.values.budget import ApproxDP, Budget, Finite, Unit, budget_from_json
+from discreet.values.budget import ApproxDP, Budget, Finite
 from discreet.values.errors import DataError
 from discreet.values.graph import DAG
 from discreet.values.law import DiscreteGaussian
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
+from discreet.values.unit import Unit
 
 CLOSING = "nothing was read and nothing was spent"
 
@@ -38,7 +38,7 @@ class Preview:
         """What would be measured, with which noise, and how wrong each attribute's table would be."""
         known = self.network.provenance
         assert known is not None
-        whole = budget_from_json(json.loads(known.cost))
+        whole = known.cost
         return "\n".join([*self._explain(known, whole), *_advise(known, whole), CLOSING])
 
     def to_json(self) -> dict[str, Any]:
@@ -48,13 +48,13 @@ class Preview:
         return {
             "learner": known.learner,
             "unit": known.unit,
-            "cost": json.loads(known.cost),
+            "cost": known.cost.to_json(),
             "rows": self.rows,
             "tables": [
                 {
                     "axes": list(table.axes),
                     "cells": table.cells,
-                    "cost": json.loads(table.cost),
+                    "cost": table.cost.to_json(),
                     "law": table.law.to_json(),
                 }
                 for table in known.measurements
@@ -163,7 +163,7 @@ def _advise(known: Provenance, whole: Budget) -> list[str]:
 
 def _amount(table: Measurement) -> float:
     """What a table costs, as a number."""
-    return _price(json.loads(table.cost))
+    return _price(table.cost.to_json())
 
 
 def _price(cost: Mapping[str, Any]) -> float:

@@ -1,6 +1,6 @@
 """A learner run again without rows: it gets the published answers where the airlock would draw new ones.
 
-If the published network is what the learner makes of the published answers, the second run asks the same questions,
+If the published network is what the learner makes of the published answers, the second run asks the same queries,
 for the same amounts and with the same noise, and ends at the same numbers.
 """
 
@@ -10,19 +10,19 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
 from typing import Any
 
-from discreet.core.mechanism import AdditiveNoise
+from discreet.core.queries import Choice, Query, Tables
 from discreet.learn.learner import UNWRITTEN
 from discreet.learn.rehearsal import Rehearsal
 from discreet.learners import WITH_GRAPH, WITHOUT_GRAPH, find_learner
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.values.budget import Finite, Infinite, Unit, budget_from_json
+from discreet.values.budget import Infinite
 from discreet.values.errors import AirlockError, BudgetError, DiscreetError
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
+from discreet.values.statement import Debit, Statement
 from discreet.values.wording import show
 
 REPLAYED = WITH_GRAPH + WITHOUT_GRAPH
@@ -30,29 +30,33 @@ REPLAYED = WITH_GRAPH + WITHOUT_GRAPH
 
 
 class Mismatch(DiscreetError):
-    """A question of the second run that the release does not answer as it says."""
+    """A query of the second run that the release does not answer as it says."""
 
 
 class Replay(Rehearsal):
-    """What a learner sees of an airlock, answered from a release; it counts nothing and draws nothing."""
+    """Answers queries from a release; it counts nothing and draws nothing."""
 
     def __init__(self, network: Network, provenance: Provenance) -> None:
-        stated = provenance.statement.get("rows")
-        rows = stated if type(stated) is int else 0
-        super().__init__(network.declared, provenance.unit, read_finite(json.loads(provenance.cost)), rows)
-        self._network, self._provenance = network, provenance
+        said = provenance.statement
+        if isinstance(provenance.cost, Infinite):
+            raise BudgetError("an infinite amount where a finite one should be")
+        super().__init__(
+            network.declared, provenance.unit, provenance.cost, said.rows or 0 if said is not None else 0
+        )
+        self._network, self._said = network, said
         self._left = list(provenance.measurements)
         structure = provenance.details.get("structure")
         self._order = list(structure.get("order", ())) if isinstance(structure, Mapping) else []
-        self._choices = _list(provenance.details.get("choices"))
-        self._spends = _list(provenance.statement.get("spends"))
-        self._listed = bool(self._spends)
+        choices = provenance.details.get("choices")
+        self._choices = list(choices) if isinstance(choices, list | tuple) else []
+        self._debits = [] if said is None else list(said.debits)
+        self._listed = bool(self._debits)
         self._purpose: str | None = None
 
     @property
     def rows(self) -> int:
         """The public number of rows, which a release under replace-one states."""
-        if self.unit is not Unit.REPLACE_ONE or self._rows < 1:
+        if not self.unit.fixes_rows or self._rows < 1:
             raise AirlockError("the release does not state the number of rows")
         return self._rows
 
@@ -61,7 +65,7 @@ class Replay(Rehearsal):
         """Refuse a learner, options or a graph that are not those that were paid for."""
         if self._purpose is None:  # within another learner, the outer one's stands
             self._purpose = purpose
-            if self._listed and self._provenance.statement.get("purpose") != purpose:
+            if self._listed and self._said is not None and self._said.purpose != purpose:
                 raise Mismatch("the learner, its options or its graph are not those that were paid for")
         yield
 
@@ -71,63 +75,59 @@ class Replay(Rehearsal):
             raise Mismatch("the release does not say with which attribute the search began")
         return str(self._order[0])
 
-    def measure(
-        self, sets: Sequence[Sequence[str]], *, spend: Any, request: str | None = None, **options: Any
-    ) -> list[Measurement]:
-        """The next published tables, if the next spend of the release is for so many of them."""
-        found = super().measure(sets, spend=spend, request=request, **options)
-        paid = self._settle("measure", self.read_spend(spend), request)
-        if paid is not None and paid["tables"] != len(found):
-            raise Mismatch(f"{show(paid['request'])} is for {show(paid['tables'])} tables, not {len(found)}")
-        return found
+    def answer(self, query: Query[Any], request: str | None) -> list[Any]:
+        """The next published answer, if it is the one to this query and the next debit paid for it."""
+        match query:
+            case Tables():
+                found = self._take(query)
+                paid = self._settle("measure", query, request)
+                if paid is not None and paid.tables != len(found):
+                    raise Mismatch(f"{show(paid.request)} is for {paid.tables} tables, not {len(found)}")
+                return [table.to_json() for table in found]
+            case Choice():
+                answer = [self._choose(query.candidates)]
+                paid = self._settle("select", query, request)
+                if (
+                    paid is not None
+                    and paid.digest != hashlib.sha256(json.dumps(answer).encode()).hexdigest()
+                ):
+                    raise Mismatch(
+                        f"the choice of {show(paid.request)} is not the one that was drawn and stored"
+                    )
+                return answer
+        raise Mismatch(f"a {type(query).__name__} is not among what a release publishes")
 
-    def answer(
-        self,
-        sets: Sequence[tuple[str, ...]],
-        mechanisms: Sequence[AdditiveNoise],
-        costs: Sequence[Finite],
-        rate: Fraction,
-    ) -> list[Measurement]:
-        """The next published tables, if they are those that would have been measured."""
-        found = self._left[: len(sets)]
-        del self._left[: len(sets)]  # in place: a view through an encoding shares the list
-        if len(found) < len(sets):
-            raise Mismatch(f"{len(sets) - len(found)} tables are missing that the learner needs")
-        for members, mechanism, cost, table in zip(sets, mechanisms, costs, found, strict=True):
-            what = f"the table over ({', '.join(members)})"
-            if table.axes != members:
-                raise Mismatch(f"{what} should come next; it is one over ({', '.join(table.axes)})")
-            if table.law != mechanism.law:
-                raise Mismatch(f"{what} should have {mechanism.law}, not {table.law}")
-            if budget_from_json(json.loads(table.cost)) != cost or table.rate != rate:
-                raise Mismatch(f"{what} should cost {cost} and count a share of {rate} of the rows")
-        return found
-
-    def select(
-        self, candidates: Sequence[Sequence[str]], score: Any, *, spend: Any, request: str | None = None, **_: Any
-    ) -> int:  # fmt: skip
-        """The published choice, if it is the one that was drawn and stored."""
-        index = self._choose(candidates)
-        paid = self._settle("select", self.read_spend(spend), request)
-        stored = json.dumps([index]).encode()
-        if paid is not None and paid["digest"] != hashlib.sha256(stored).hexdigest():
-            raise Mismatch(f"the choice of {show(paid['request'])} is not the one that was drawn and stored")
-        self.asked += (request or "",)
-        return index
-
-    def statement(self, since: int | None = None) -> Mapping[str, Any]:
+    def statement(self, since: int | None = None) -> Statement | None:
         """The published statement."""
-        return self._provenance.statement
+        return self._said
 
     def finish(self) -> None:
-        """Refuse tables and spends that the learner never asked for."""
+        """Refuse tables and debits that the learner never asked for."""
         if self._left:
             raise Mismatch(
                 f"the learner has no use for {len(self._left)} of the tables, such as the one over "
                 f"({', '.join(self._left[0].axes)})"
             )
-        if self._spends:
-            raise Mismatch(f"the learner has no use for the answer to {show(self._spends[0]['request'])}")
+        if self._debits:
+            raise Mismatch(f"the learner has no use for the answer to {show(self._debits[0].request)}")
+
+    def _take(self, query: Tables) -> list[Measurement]:
+        """The next published tables, if they are those that would have been measured."""
+        found = self._left[: len(query.sets)]
+        del self._left[: len(query.sets)]  # in place: a view through an encoding shares the list
+        if len(found) < len(query.sets):
+            raise Mismatch(f"{len(query.sets) - len(found)} tables are missing that the learner needs")
+        for members, mechanism, charge, table in zip(
+            query.sets, query.mechanisms, query.charges, found, strict=True
+        ):
+            what = f"the table over ({', '.join(members)})"
+            if table.axes != members:
+                raise Mismatch(f"{what} should come next; it is one over ({', '.join(table.axes)})")
+            if table.law != mechanism.law:
+                raise Mismatch(f"{what} should have {mechanism.law}, not {table.law}")
+            if table.cost != charge or table.rate != query.rate:
+                raise Mismatch(f"{what} should cost {charge} and count a share of {query.rate} of the rows")
+        return found
 
     def _choose(self, candidates: Sequence[Sequence[str]]) -> int:
         """The candidate that is in the published graph, the one next in the published order first."""
@@ -147,20 +147,19 @@ class Replay(Rehearsal):
             raise Mismatch("a family of the published graph was not among those to choose from")
         return fitting[chosen[0]]
 
-    def _settle(self, verb: str, cost: Finite, request: str | None) -> Mapping[str, Any] | None:
-        """The next spend of the release, if it is for such a question; None where the release lists no spends."""
+    def _settle(self, verb: str, query: Query[Any], request: str | None) -> Debit | None:
+        """The next debit of the release, if it is for such a query; None where the release lists no debits."""
         if not self._listed:
             return None
-        if not self._spends:
+        if not self._debits:
             raise Mismatch("the learner asks more than the release has paid for")
-        paid: Mapping[str, Any] = self._spends.pop(0)
-        if paid["verb"] != verb or (request is not None and paid["request"] != request):
+        paid = self._debits.pop(0)
+        if paid.verb != verb or (request is not None and paid.request != request):
             raise Mismatch(
-                f"{show(request or verb)} should be paid for next; it is {show(paid['request'])} "
-                f"({show(paid['verb'])})"
+                f"{show(request or verb)} should be paid for next; it is {show(paid.request)} ({show(paid.verb)})"
             )
-        if budget_from_json(paid["cost"]) != cost:
-            raise Mismatch(f"{show(paid['request'])} should cost {cost}")
+        if paid.cost != query.cost:
+            raise Mismatch(f"{show(paid.request)} should cost {query.cost}")
         return paid
 
 
@@ -195,15 +194,3 @@ def replay(network: Network) -> Network:
     found = learn(stand_in, *graph, **arguments)
     stand_in.finish()
     return found
-
-
-def read_finite(document: object) -> Finite:
-    """A finite amount from its JSON values."""
-    found = budget_from_json(document)
-    if isinstance(found, Infinite):
-        raise BudgetError("an infinite amount where a finite one should be")
-    return found
-
-
-def _list(document: object) -> list[Any]:
-    return list(document) if isinstance(document, list | tuple) else []

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from html import escape
-from typing import Any
 
 from discreet.core.book import spell
 from discreet.judge.audit import Audit
@@ -16,13 +14,14 @@ from discreet.judge.report_parts.attacks import warn, write_audit
 from discreet.judge.report_parts.bars import Ends, draw_table
 from discreet.judge.report_parts.drawing import draw_ceiling, draw_graph, draw_shares
 from discreet.judge.report_parts.page import assemble, figure
-from discreet.networks.formats.release import Release, require_loss
+from discreet.networks.formats.release import Release
 from discreet.networks.intervals import COVERAGE
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.values.budget import ZCDP, Budget, Infinite, budget_from_json
-from discreet.values.errors import DiscreetError
+from discreet.values.budget import ZCDP, Budget, Infinite, require_finite
+from discreet.values.errors import DiscreetError, FormatError
 from discreet.values.files import write_text
+from discreet.values.statement import Statement
 
 SMALL, LARGE = 0.02, 0.1
 """Expected errors below the first are called small, above the second large."""
@@ -44,8 +43,9 @@ def make_page(release: Release, audit: Audit | None = None) -> str:
     """The report as HTML; the same release always gives the same text. One with an audit is for the custodian."""
     network, known = release.network, release.provenance
     said = known.statement
-    loss = budget_from_json(require_loss(known))
-    name = str(said.get("account", "a private table"))
+    if said is None:
+        raise FormatError("without the statement of the account that paid for it nothing can be promised")
+    loss, name = said.loss, said.account
     parts = [
         *([] if audit is None else [warn()]),
         _write_head(release, loss, name),
@@ -53,7 +53,7 @@ def make_page(release: Release, audit: Audit | None = None) -> str:
         _write_graph(network, known),
         _write_worst(known),
         _write_tables(network, *find_intervals(network)),
-        _write_ledger(known),
+        _write_ledger(said, known),
         *([] if audit is None else [write_audit(audit, loss)]),
         _write_use(network, name, said),
         _write_foot(release),
@@ -102,7 +102,7 @@ def _write_head(release: Release, loss: Budget, name: str) -> str:
 
 
 def _write_date(known: Provenance) -> str:
-    times = [str(spend.get("time", ""))[:10] for spend in known.statement.get("spends", ())]
+    times = [debit.time[:10] for debit in known.statement.debits] if known.statement is not None else []
     return f" · {escape(max(times))}" if times else ""
 
 
@@ -180,7 +180,7 @@ def find_shares(network: Network, known: Provenance) -> dict[str, str]:
         holders = [table for table in known.measurements if family <= set(table.axes)]
         if holders:
             least = min(table.cells for table in holders)
-            costs = [json.loads(table.cost) for table in holders if table.cells == least]
+            costs = [table.cost.to_json() for table in holders if table.cells == least]
             if all("rho" in cost for cost in costs):
                 found[name] = f"ρ {float(sum(Fraction(cost['rho']) for cost in costs)):.3g}"
             elif all(cost.get("epsilon", "infinite") != "infinite" for cost in costs):
@@ -221,45 +221,34 @@ def _write_tables(network: Network, intervals: Mapping[str, Ends], words: str) -
     return f'<h2>The tables</h2><p>{escape(words)}</p><div class="tables">{"".join(cards)}</div>{more}'
 
 
-def _write_ledger(known: Provenance) -> str:
-    said = known.statement
-    if not said:
-        return "<h2>The ledger</h2><p>This release names no ledger.</p>"
-    spends = said.get("spends", ())
+def _write_ledger(said: Statement, known: Provenance) -> str:
     lines = "".join(
-        f"<tr><td>{escape(str(spend['time'])[:19].replace('T', ' '))}</td><td>{escape(str(spend['verb']))}</td>"
-        f"<td class='amount'>{escape(str(spend['tables'] or ''))}</td>"
-        f"<td class='amount'>{escape(spell(budget_from_json(spend['cost'])))}</td>"
-        f"<td class='hash'><code>{escape(str(spend['request']))}</code></td></tr>"
-        for spend in spends
+        f"<tr><td>{escape(debit.time[:19].replace('T', ' '))}</td><td>{escape(debit.verb)}</td>"
+        f"<td class='amount'>{debit.tables or ''}</td>"
+        f"<td class='amount'>{escape(spell(debit.cost))}</td>"
+        f"<td class='hash'><code>{escape(debit.request)}</code></td></tr>"
+        for debit in said.debits
     )
     heads = "<th>time (UTC)</th><th>what</th><th>tables</th><th>cost</th><th>request</th>"
-    book = said["ledger"]
-    lasting = (
-        ""
-        if book.get("durable")
-        else " It was kept in memory only: a simulation, not a release of real data."
-    )
+    lasting = "" if said.durable else " It was kept in memory only: a simulation, not a release of real data."
     return (
-        f"<h2>The ledger</h2><p>Account <strong>{escape(str(said['account']))}</strong>: "
-        f"{escape(spell(budget_from_json(said['spent'])))} spent of {escape(spell(budget_from_json(said['budget'])))}, "
-        f"of which {escape(spell(budget_from_json(json.loads(known.cost))))} on this release.{lasting}</p>"
+        f"<h2>The ledger</h2><p>Account <strong>{escape(said.account)}</strong>: "
+        f"{escape(spell(said.spent))} spent of {escape(spell(said.budget))}, "
+        f"of which {escape(spell(known.cost))} on this release.{lasting}</p>"
         f"{draw_shares(_cut_budget(said, known))}"
         f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>'
-        f"<p class='note hash'>Ledger <code>{escape(str(book['id']))}</code>, anchor "
-        f"<code>{escape(str(book['events']))}:{escape(str(book['head']))}</code>. The ledger is a hash chain: whoever "
+        f"<p class='note hash'>Ledger <code>{escape(said.ledger)}</code>, anchor "
+        f"<code>{said.events}:{escape(said.head)}</code>. The ledger is a hash chain: whoever "
         "keeps this anchor can tell if a line before it is ever changed.</p>"
     )
 
 
-def _cut_budget(said: Mapping[str, Any], known: Provenance) -> Sequence[tuple[str, float]]:
-    key = "rho" if "rho" in said["budget"] else "epsilon"
-    whole, spent = Fraction(said["budget"][key]), Fraction(said["spent"][key])
-    here = Fraction(json.loads(known.cost).get(key, "0"))
+def _cut_budget(said: Statement, known: Provenance) -> Sequence[tuple[str, float]]:
+    whole, spent, here = said.budget.amounts[0], said.spent.amounts[0], require_finite(known.cost).amounts[0]
     return [("before", float((spent - here) / whole)), ("here", float(here / whole))]
 
 
-def _write_use(network: Network, name: str, said: Mapping[str, Any]) -> str:
+def _write_use(network: Network, name: str, said: Statement) -> str:
     last = network.dag.order[-1]
     above = network.dag.parents_of(last)
     given = f" | {above[0]}={network.schema[above[0]].levels[0]}" if above else ""
@@ -268,7 +257,7 @@ def _write_use(network: Network, name: str, said: Mapping[str, Any]) -> str:
         "discreet synthesize release.json --rows 10000 --seed 7 --out synthetic.csv\n"
         "discreet verify release.json"
     )
-    anchor = f", ledger anchor {said['ledger']['events']}:{str(said['ledger']['head'])[:12]}…" if said else ""
+    anchor = f", ledger anchor {said.events}:{said.head[:12]}…"
     cite = f"A differentially private Bayesian network of {name}, published with discreet{anchor}."
     return (
         "<h2>How to use, check and cite it</h2><p>The network is in <code>release.json</code>, and in "

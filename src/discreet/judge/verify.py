@@ -13,16 +13,17 @@ import numpy as np
 
 from discreet.core.mechanism import is_covered
 from discreet.judge.claims import find_loss
-from discreet.judge.replay import find_obstacle, read_finite, replay
+from discreet.judge.replay import find_obstacle, replay
 from discreet.judge.verification import Check, Verification
 from discreet.networks.formats.documents import MAX_BYTES, load_strictly
 from discreet.networks.formats.release import RELEASE, Release, parse_release, state_promise
 from discreet.papers.subsample import Subsampling
-from discreet.values.budget import ZCDP, Budget, Finite, Infinite, PureDP, Unit, budget_from_json
+from discreet.values.budget import ZCDP, Budget, Finite, Infinite, PureDP, require_finite
 from discreet.values.errors import DiscreetError, FormatError
 from discreet.values.files import read_text
 from discreet.values.law import Exact
 from discreet.values.measurement import Measurement
+from discreet.values.unit import Unit
 from discreet.values.wording import show
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _check_noise(release: Release) -> str:
         if found.unit != known.unit:
             raise _Problem(f"{_name(found)} protects {found.unit}, the release {known.unit}")
     for found in plain:
-        cost = budget_from_json(json.loads(found.cost))
+        cost = found.cost
         if isinstance(found.law, Exact):
             if not isinstance(cost, Infinite):
                 raise _Problem(f"{_name(found)} has no noise, which costs ε = ∞, not {cost}")
@@ -116,7 +117,7 @@ def _check_noise(release: Release) -> str:
 def _check_sample(group: Sequence[Measurement], unit: Unit) -> None:
     """Tables of one secret sample: ln(1 + β(e^ε − 1)) of what their noise gives away is at most what they cost."""
     loss = sum((_measure_loss(found) for found in group), PureDP.zero())
-    paid = sum((read_finite(json.loads(found.cost)) for found in group), PureDP.zero())
+    paid = sum((require_finite(found.cost) for found in group), PureDP.zero())
     if not isinstance(loss, PureDP) or not isinstance(paid, PureDP):
         raise _Problem(f"{_name(group[0])} counts a sample, which is paid for in pure ε only")
     spent = Subsampling(group[0].rate, unit).amplify(loss)
@@ -139,22 +140,20 @@ def _measure_loss(found: Measurement) -> PureDP | ZCDP:
 def _check_costs(release: Release) -> str:
     """The tables of a spend cost what the spend says, and the spends what the release says."""
     known = release.provenance
-    whole = read_finite(json.loads(known.cost))
-    costs = [read_finite(json.loads(found.cost)) for found in known.measurements]
-    spends = known.statement.get("spends") or []
+    whole = require_finite(known.cost)
+    costs = [require_finite(found.cost) for found in known.measurements]
+    debits = known.statement.debits if known.statement is not None else ()
     at = 0
-    for spend in spends:
-        if spend["tables"]:
-            part = _add(costs[at : at + spend["tables"]], whole)
-            at += spend["tables"]
-            if part != read_finite(spend["cost"]):
-                raise _Problem(
-                    f"the tables of {show(spend['request'])} cost {part}, not {read_finite(spend['cost'])}"
-                )
-    total = _add([read_finite(spend["cost"]) for spend in spends] if spends else costs, whole)
+    for debit in debits:
+        if debit.tables:
+            part = _add(costs[at : at + debit.tables], whole)
+            at += debit.tables
+            if part != debit.cost:
+                raise _Problem(f"the tables of {show(debit.request)} cost {part}, not {debit.cost}")
+    total = _add([debit.cost for debit in debits] if debits else costs, whole)
     if total != whole:
         raise _Problem(f"the parts cost {total} together, the release says {whole}")
-    if spends and at != len(costs):
+    if debits and at != len(costs):
         raise _Problem(f"the spends list {at} tables, the release has {len(costs)}")
     return f"the costs add up to exactly {whole}"
 
@@ -172,21 +171,21 @@ def _check_answers(release: Release) -> str:
     Choices are held against their digests when the learner is run again, for a table does not say which it was.
     """
     known = release.provenance
-    spends = known.statement.get("spends")
-    if not spends:
+    debits = known.statement.debits if known.statement is not None else ()
+    if not debits:
         raise _Unchecked("the release does not list its spends")
     at = 0
-    for spend in spends:
-        tables = known.measurements[at : at + spend["tables"]]
-        at += spend["tables"]
+    for debit in debits:
+        tables = known.measurements[at : at + debit.tables]
+        at += debit.tables
         stored = json.dumps([found.to_json() for found in tables]).encode()
-        if spend["tables"] and hashlib.sha256(stored).hexdigest() != spend["digest"]:
-            raise _Problem(f"the tables of {show(spend['request'])} are not those that were drawn and stored")
-    strange = [spend for spend in spends if spend["verb"] not in ("measure", "select")]
+        if debit.tables and hashlib.sha256(stored).hexdigest() != debit.digest:
+            raise _Problem(f"the tables of {show(debit.request)} are not those that were drawn and stored")
+    strange = [debit for debit in debits if debit.verb not in ("measure", "select")]
     if strange:
-        what = f"{show(strange[0]['request'])} ({show(strange[0]['verb'])})"
+        what = f"{show(strange[0].request)} ({show(strange[0].verb)})"
         raise _Unchecked(f"the answer to {what} is no table that could be held against its digest")
-    count = sum(1 for spend in spends if spend["tables"])
+    count = sum(1 for debit in debits if debit.tables)
     return f"the tables are those of {count} stored answer{'s' * (count != 1)}"
 
 
@@ -194,14 +193,11 @@ def _check_account(release: Release) -> str:
     """cost ≤ spent ≤ budget, all of one kind and for one unit; the loss is what was spent, or infinite."""
     known = release.provenance
     said = known.statement
-    if not said:
+    if said is None:
         raise _Unchecked("the release says nothing about an account")
-    cost, spent, budget = (
-        read_finite(found) for found in (json.loads(known.cost), said["spent"], said["budget"])
-    )
-    loss = budget_from_json(said["loss"])
-    if said["unit"] != known.unit:
-        raise _Problem(f"the account protects {said['unit']}, the release {known.unit}")
+    cost, spent, budget, loss = require_finite(known.cost), said.spent, said.budget, said.loss
+    if said.unit is not known.unit:
+        raise _Problem(f"the account protects {said.unit}, the release {known.unit}")
     if not cost <= spent:
         raise _Problem(f"the release cost {cost}, but only {spent} was spent from the account")
     if not spent <= budget:
@@ -213,11 +209,11 @@ def _check_account(release: Release) -> str:
 
 def _check_schema(release: Release) -> str:
     """The fingerprint that was debited is that of the published schema."""
-    stated = release.provenance.statement.get("schema")
-    if not stated:
+    said = release.provenance.statement
+    if said is None or not said.schema:
         raise _Unchecked("the release does not say which schema was paid for")
     text = json.dumps(release.network.declared.to_json(), sort_keys=True)
-    if hashlib.sha256(text.encode()).hexdigest() != stated:
+    if hashlib.sha256(text.encode()).hexdigest() != said.schema:
         raise _Problem("the schema is not the one that the answers were paid for")
     return "the schema is the one that the answers were paid for"
 
@@ -277,30 +273,29 @@ def _check_promise(release: Release) -> str:
 
 def _check_ledger(release: Release, ledger: Ledger | None) -> str:
     """The ledger is whole, has the release's head in its chain, and at that point says what the release says."""
-    from discreet.core.ledger import Anchor
+    from discreet.core.chain import Anchor
     from discreet.core.statement import make_statement
 
     if ledger is None:
         raise _Unchecked("no ledger was given; with --ledger the release is held against it")
     said = release.provenance.statement
-    if not said:
+    if said is None:
         raise _Problem("the release names no ledger")
-    if said["ledger"]["id"] != ledger.id:
-        raise _Problem(
-            f"the release was paid for from ledger {show(said['ledger']['id'])}, not {ledger.id!r}"
-        )
-    verdict = ledger.verify(Anchor(said["ledger"]["events"], said["ledger"]["head"]))
+    if said.ledger != ledger.id:
+        raise _Problem(f"the release was paid for from ledger {show(said.ledger)}, not {ledger.id!r}")
+    verdict = ledger.verify(Anchor(said.events, said.head))
     if not verdict.sound:
         raise _Problem(verdict.problems[0])
-    known = {entry.request for entry in ledger.entries(said["account"])}
-    strange = [spend["request"] for spend in said["spends"] if spend["request"] not in known]
+    requests = [debit.request for debit in said.debits]
+    known = {entry.request for entry in ledger.entries(said.account)}
+    strange = [request for request in requests if request not in known]
     if strange:
         raise _Problem(f"the ledger has no spend {show(strange[0])}")
-    kept = make_statement(ledger, said["account"], [spend["request"] for spend in said["spends"]])
-    different = next(_compare(kept, {key: value for key, value in said.items() if key != "rows"}), None)
+    kept = make_statement(ledger, said.account, requests, said.rows)
+    different = next(_compare(kept.to_json(), said.to_json()), None)
     if different is not None:
         raise _Problem(f"the ledger says otherwise: {different}")
-    return f"the ledger is sound and holds all of the release's spends ({len(said['spends'])})"
+    return f"the ledger is sound and holds all of the release's spends ({len(requests)})"
 
 
 def _name(found: Measurement) -> str:

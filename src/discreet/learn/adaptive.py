@@ -8,7 +8,6 @@ of choices, and what is released is the Bayesian network that it is.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +31,7 @@ from discreet.values.measurement import Measurement
 from discreet.values.table import Array, Table, count_cells
 
 if TYPE_CHECKING:
-    from discreet.core.airlock import Airlock, Spend
+    from discreet.core.queries import Keeper, Spend
     from discreet.values.budget import Finite
 
 MODEL_CELLS = 2**17
@@ -53,7 +52,7 @@ LAST_PART = Fraction(1, 20)
 class _Search:
     """What the search has found so far; all of it is public."""
 
-    airlock: Airlock
+    airlock: Keeper
     whole: Finite
     request: str | None
     rates: Rates
@@ -120,7 +119,7 @@ class _Search:
         """The model of everything that was measured so far; takes a better number of rows from it, too."""
         noisy = [found.noisy for found in self.measured]
         weights = weigh_by_precision(noisy, [found.law.variance for found in self.measured])
-        public = float(self.airlock.rows) if self.airlock.unit.value == "replace-one" else None
+        public = float(self.airlock.rows) if self.airlock.unit.fixes_rows else None
         tables = settle(noisy, weights, remedy="project", rounds=ROUNDS, total=public)
         self.rows = max(1.0, tables[0].total())
         if tables[0].total() <= 0:  # so few rows that noise left nothing of them
@@ -131,7 +130,7 @@ class _Search:
 
 @stated
 def adaptive(
-    airlock: Airlock,
+    airlock: Keeper,
     *,
     spend: Spend,
     sets: Iterable[Sequence[str]] = (),
@@ -154,7 +153,7 @@ def adaptive(
     if rates is not None and not isinstance(rates, Rates):
         raise MechanismError(f"rates are Rates of discreet.learn.search_prices, not {rates!r}")
     schema, whole = airlock.schema, airlock.read_spend(spend)
-    moves = 1 if airlock.unit.value == "add-remove" else 2
+    moves = 2 if airlock.unit.fixes_rows else 1
     prices = Prices(noise_for(whole) == "gaussian", moves, float(whole.amounts[0]))
     search = _Search(airlock, whole, request, rates or Rates(), prices)
     given = _read_sets(search, sets, model_cells)
@@ -191,8 +190,8 @@ def adaptive(
         "choices": search.choices,
         "model cells": model.layout.cells,
     }
-    cost_text = json.dumps(whole.to_json())
-    provenance = Provenance("adaptive", airlock.unit.value, cost_text, tuple(search.measured), noise, details)
+    cost_text = whole
+    provenance = Provenance("adaptive", airlock.unit, cost_text, tuple(search.measured), noise, details)
     return Network(schema, dag, cpts, provenance=provenance)
 
 
@@ -206,7 +205,7 @@ def _search_greedily(search: _Search, k: int | None, progress: Progress | None) 
     told = replace(
         known,
         learner="adaptive",
-        cost=json.dumps(search.whole.to_json()),
+        cost=search.whole,
         measurements=(*search.measured, *known.measurements),
         details={**known.details, "sets": [list(table.axes) for table in known.measurements], "batches": []},
     )

@@ -29,8 +29,8 @@ from discreet.values.measurement import Measurement
 from discreet.values.schema.encoding import Encoding, Kind
 
 if TYPE_CHECKING:
-    from discreet.core.airlock import Airlock, Spend
     from discreet.core.mechanism import Selection
+    from discreet.core.queries import Keeper, Spend
     from discreet.core.scores import Score
     from discreet.values.budget import Finite
 
@@ -116,7 +116,7 @@ class Structure:
 
 
 def greedy(
-    airlock: Airlock,
+    airlock: Keeper,
     *,
     spend: Spend,
     tables: Spend | None = None,
@@ -199,7 +199,7 @@ def greedy(
 
 
 @contextmanager
-def look_through(airlock: Airlock, encoding: Encoding) -> Iterator[Airlock]:
+def look_through(airlock: Keeper, encoding: Encoding) -> Iterator[Keeper]:
     """The airlock behind the attributes of an encoding, for as long as it is needed."""
     if encoding.kind == "vanilla":
         yield airlock
@@ -224,7 +224,7 @@ def _fix_degree(k: int, knowledge: Knowledge) -> Bounds:
     return Bounds(degree, None)
 
 
-def open_score(name: str, airlock: Airlock) -> Score:
+def open_score(name: str, airlock: Keeper) -> Score:
     """The score of this name; refused, before anything is paid, where it has no bounded sensitivity."""
     from discreet.core.scores import IndependenceDistance, MaximumDistance, MutualInformation
 
@@ -239,23 +239,23 @@ def open_score(name: str, airlock: Airlock) -> Score:
         raise MechanismError(
             f"F is for attributes of 2 levels; {wide[0].name!r} has {wide[0].size}: use R, or the binary encoding"
         )
-    if name == "I" and airlock.unit.value == "add-remove":
+    if name == "I" and not airlock.unit.fixes_rows:
         raise MechanismError("I has no bounded sensitivity under add-remove, where n is private; use R or F")
     return kinds[name]()
 
 
 def count_rows(
-    airlock: Airlock, spend: Finite, request: str | None
+    airlock: Keeper, spend: Finite, request: str | None
 ) -> tuple[float, Finite, tuple[Measurement, ...]]:
     """The number of rows, what it cost, and the measurement: free where it is public, else paid and noisy."""
-    if airlock.unit.value == "replace-one":
+    if airlock.unit.fixes_rows:
         return float(airlock.rows), spend - spend, ()
     (found,) = airlock.measure([()], spend=spend, noise=noise_for(spend), request=request)
     return max(1.0, found.noisy.total()), spend, (found,)
 
 
 def find_bounds(
-    airlock: Airlock, names: Sequence[str], coarser: Coarser, rows: float, tables: Finite, theta: float
+    airlock: Keeper, names: Sequence[str], coarser: Coarser, rows: float, tables: Finite, theta: float
 ) -> Bounds:
     """The bounds that keep the tables θ-useful: mean count in a cell ≥ θ·mean absolute noise [004, Sec. 4.6]."""
     sizes = airlock.schema.sizes
@@ -272,7 +272,7 @@ def find_bounds(
     return Bounds(limit_degree(attributes, MOST_DEGREE, MOST_VERSIONS, heights), room)
 
 
-def expect_noise(airlock: Airlock, share: Finite) -> float:
+def expect_noise(airlock: Keeper, share: Finite) -> float:
     """The mean absolute noise in a cell of a table that gets this share."""
     from discreet.core.mechanism import Noise, calibrate_counts
 
@@ -295,7 +295,7 @@ def predict_noise(found: Measurement, rows: float) -> float:
 
 
 def _begin(
-    airlock: Airlock, knowledge: Knowledge, rng: np.random.Generator | int | None, request: str | None
+    airlock: Keeper, knowledge: Knowledge, rng: np.random.Generator | int | None, request: str | None
 ) -> tuple[list[str], list[Pick]]:
     """What is placed before the first choice: the given graph, or one attribute at random [004, Alg. 2, line 2]."""
     if knowledge.start is not None and len(knowledge.start):
@@ -312,7 +312,7 @@ def _begin(
 
 
 def _extend(
-    airlock: Airlock,
+    airlock: Keeper,
     judge: Score,
     placed: Sequence[str],
     knowledge: Knowledge,

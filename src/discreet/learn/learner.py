@@ -1,10 +1,11 @@
-"""What every learned network says of itself: how the learner was called, and what the account had paid by then."""
+"""What learners have in common: how they say what they were asked, the graph and the prior that they are given."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -12,16 +13,25 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.networks.network import Network
 from discreet.networks.posterior import Posterior
+from discreet.values.errors import GraphError, TableError
 from discreet.values.graph import DAG
+from discreet.values.measurement import Measurement
+from discreet.values.schema import Schema
+from discreet.values.statement import Statement
+from discreet.values.table import Array
 
 if TYPE_CHECKING:
-    from discreet.core.airlock import Airlock
+    from discreet.core.queries import Keeper
 
 P = ParamSpec("P")
 Learned = TypeVar("Learned", bound=Network | Posterior | tuple[Network, ...])
+
+Prior = float | Mapping[str, npt.ArrayLike]
+"""Public pseudo-counts α of Dirichlet priors: one number for every cell, or arrays that broadcast to a node's table."""
 
 NOT_OPTIONS = frozenset({"dag", "spend", "request", "progress", "rng"})
 """Arguments that a release holds elsewhere, or that change nothing in it; what an `rng` drew is in the order."""
@@ -30,15 +40,15 @@ UNWRITTEN = "no exact form"
 
 
 def stated(
-    learner: Callable[Concatenate[Airlock, P], Learned],
-) -> Callable[Concatenate[Airlock, P], Learned]:
+    learner: Callable[Concatenate[Keeper, P], Learned],
+) -> Callable[Concatenate[Keeper, P], Learned]:
     """A learner whose network carries the privacy statement and the options: enough to run it again without rows.
 
     Every debit is marked with the digest of learner, options and graph, so none of them can be exchanged later.
     """
 
     @wraps(learner)
-    def learn(airlock: Airlock, /, *args: P.args, **options: P.kwargs) -> Learned:
+    def learn(airlock: Keeper, /, *args: P.args, **options: P.kwargs) -> Learned:
         chosen = {
             name: write_option(value)
             for name, value in options.items()
@@ -80,10 +90,65 @@ def write_option(value: object) -> Any:
     return {UNWRITTEN: type(value).__name__}
 
 
-def _tell(learned: Any, called: Mapping[str, Any], statement: Mapping[str, Any]) -> Any:
+def _tell(learned: Any, called: Mapping[str, Any], statement: Statement | None) -> Any:
     if isinstance(learned, tuple):
         return tuple(_tell(one, called, statement) for one in learned)
     known = learned.provenance
     assert known is not None
     told = replace(known, details={**known.details, **called}, statement=statement)
     return replace(learned, provenance=told)
+
+
+def estimate_rows(measured: Sequence[Measurement]) -> float:
+    """The number of rows: the mean of the tables' noisy totals, weighed by inverse variance."""
+    variances = [found.law.variance * found.cells for found in measured]
+    if min(variances) <= 0:
+        return measured[variances.index(min(variances))].noisy.total()
+    precision = math.fsum(1.0 / variance for variance in variances)
+    return (
+        math.fsum(found.noisy.total() / variance for found, variance in zip(measured, variances, strict=True))
+        / precision
+    )
+
+
+def arrange_graph(dag: DAG, schema: Schema) -> DAG:
+    """The same graph with its nodes in the order of the schema."""
+    strange = sorted(set(dag.nodes) ^ set(schema.names))
+    if strange:
+        where = "not in the schema" if strange[0] in dag else "not in the graph"
+        raise GraphError(f"attribute {strange[0]!r} is {where}; both must name the same attributes")
+    return (
+        dag if dag.nodes == schema.names else DAG.build({name: dag.parents_of(name) for name in schema.names})
+    )
+
+
+def read_prior(prior: Prior | None, dag: DAG, sizes: Mapping[str, int]) -> tuple[Array | None, ...]:
+    """The pseudo-counts of every node as an array over its family, or None where there are none."""
+    if prior is None:
+        return (None,) * len(dag)
+    if isinstance(prior, Mapping):
+        strange = [name for name in prior if name not in dag]
+        if strange:
+            raise GraphError(f"the prior names {strange[0]!r}, which is not in the graph")
+    return tuple(
+        _read_pseudo_counts(
+            prior.get(name) if isinstance(prior, Mapping) else prior,
+            name,
+            tuple(sizes[member] for member in dag.family(name)),
+        )
+        for name in dag.nodes
+    )
+
+
+def _read_pseudo_counts(given: npt.ArrayLike | None, name: str, shape: tuple[int, ...]) -> Array | None:
+    if given is None:
+        return None
+    try:
+        found = np.broadcast_to(np.asarray(given, dtype=np.float64), shape)
+    except ValueError:
+        raise TableError(
+            f"the prior of {name!r} does not broadcast to the shape {shape} of its table"
+        ) from None
+    if not (np.isfinite(found).all() and (found > 0).all()):
+        raise TableError(f"the prior of {name!r} holds pseudo-counts that are not finite and above 0")
+    return found

@@ -6,7 +6,6 @@ is post-processing of the noisy tables.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,18 +13,17 @@ import numpy as np
 
 from discreet.compute.backoff import smooth_rows
 from discreet.compute.expectation import ROUNDS, Fit, fit_network
-from discreet.learn.learner import stated
+from discreet.learn.learner import Prior, arrange_graph, read_prior, stated
 from discreet.learn.plan import MAX_CELLS, Plan, Workload, choose_noise, plan
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.papers.independent import Prior, arrange_graph, read_prior
 from discreet.values.errors import TableError
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.table import Array, Table
 
 if TYPE_CHECKING:
-    from discreet.core.airlock import Airlock, Spend
+    from discreet.core.queries import Keeper, Spend
 
 STRENGTH = 0.5
 """Rows of data that the coarser conditionals are worth in each row of a table."""
@@ -33,7 +31,7 @@ STRENGTH = 0.5
 
 @stated
 def planned(
-    airlock: Airlock,
+    airlock: Keeper,
     dag: DAG,
     *,
     spend: Spend,
@@ -57,8 +55,8 @@ def planned(
     read_prior(prior, graph, sizes)  # refused before anything is spent
     if rounds < 1:
         raise TableError(f"an estimate takes at least 1 round, not {rounds}")
-    unit = airlock.unit.value
-    public = airlock.rows if unit == "replace-one" else None
+    unit = airlock.unit
+    public = airlock.rows if unit.fixes_rows else None
     chosen = plan(
         graph,
         airlock.schema,
@@ -82,7 +80,7 @@ def planned(
         provenance=Provenance(
             "planned",
             unit,
-            json.dumps(cost.to_json()),
+            cost,
             measured,
             dict(zip(graph.nodes, fit.errors, strict=True)),
             _describe(chosen, fit),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -21,11 +20,10 @@ from discreet.learn.greedy import (
     noise_for,
     predict_noise,
 )
-from discreet.learn.learner import stated
+from discreet.learn.learner import estimate_rows, stated
 from discreet.learn.parent_sets import Edge
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.papers.independent import estimate_rows
 from discreet.values.errors import BudgetError, MechanismError
 from discreet.values.exact import Number, read_fraction, show_fraction
 from discreet.values.graph import DAG
@@ -34,8 +32,8 @@ from discreet.values.schema.encoding import Encoding, Kind
 from discreet.values.table import Table, count_cells
 
 if TYPE_CHECKING:
-    from discreet.core.airlock import Airlock, Spend
     from discreet.core.mechanism import Selection
+    from discreet.core.queries import Keeper, Spend
     from discreet.values.budget import Finite
 
 Estimation = Literal["consistent", "printed"]
@@ -54,7 +52,7 @@ THETA_OF_TWO = 3
 
 @stated
 def privbayes(
-    airlock: Airlock,
+    airlock: Keeper,
     *,
     spend: Spend,
     beta: Number = "3/10",
@@ -131,14 +129,14 @@ def privbayes(
     if estimation == "printed":
         tables = clamp_tables(measured)
     else:
-        public = float(airlock.rows) if airlock.unit.value == "replace-one" else None
+        public = float(airlock.rows) if airlock.unit.fixes_rows else None
         tables, read = agree(measured, public, structure.encoding), shrink
     details = {"estimation": estimation, "beta": str(share)}
     return make_network(airlock, structure, measured, tables, read, whole, details)
 
 
 def make_network(
-    airlock: Airlock,
+    airlock: Keeper,
     structure: Structure,
     measured: Sequence[Measurement],
     tables: Sequence[Table],
@@ -172,8 +170,8 @@ def make_network(
         tuple(cpts[name] for name in dag.nodes),
         provenance=Provenance(
             "privbayes",
-            airlock.unit.value,
-            json.dumps(cost.to_json()),
+            airlock.unit,
+            cost,
             (*structure.measurements, *measured),
             errors,
             {"structure": structure.to_json(), **details},

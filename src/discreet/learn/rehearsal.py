@@ -6,56 +6,75 @@ shares of a learner that looks at them first, is only an example.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
 
-from discreet.core.mechanism import AdditiveNoise, Noise
-from discreet.papers.subsample import Subsampling, price_tables
-from discreet.values.budget import ApproxDP, Finite, Unit
-from discreet.values.errors import AirlockError, BudgetError
+from discreet.core.queries import Answer, Choice, Keeper, Query, Tables
+from discreet.values.budget import Finite
+from discreet.values.errors import AirlockError
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
+from discreet.values.statement import Statement
 from discreet.values.table import Table, require_cells
+from discreet.values.unit import Unit
 
 
-class Rehearsal:
-    """What a learner sees of an airlock, with made-up answers; it holds no rows, draws nothing and pays nothing."""
+class Rehearsal(Keeper):
+    """Answers queries with made-up tables; it holds no rows, draws nothing and pays nothing."""
 
     def __init__(self, schema: Schema, unit: Unit | str, budget: Finite, rows: int) -> None:
-        self.schema = schema
-        self.unit = Unit(unit)
-        self.budget = budget
-        self.asked: tuple[str, ...] = ()
+        self._schema, self._unit, self._budget, self._rows = schema, Unit(unit), budget, rows
+        self._asked: list[str] = []
         self.chosen: list[Finite] = []
         """What each choice would cost; views through an encoding add to the same list."""
-        self._rows = rows
+
+    @property
+    def schema(self) -> Schema:
+        """The public declaration of what a row may hold."""
+        return self._schema
+
+    @property
+    def unit(self) -> Unit:
+        """What would be protected."""
+        return self._unit
+
+    @property
+    def budget(self) -> Finite:
+        """The whole budget; nothing of it is spent here."""
+        return self._budget
 
     @property
     def rows(self) -> int:
         """The number of rows, where it is public."""
-        if self.unit is not Unit.REPLACE_ONE:
+        if not self.unit.fixes_rows:
             raise AirlockError("the number of rows is private under add-remove")
         return self._rows
 
     @property
-    def remaining(self) -> Finite:
-        """All of it: nothing is spent here."""
-        return self.budget
+    def asked(self) -> tuple[str, ...]:
+        """The request ids that were answered, in order."""
+        return tuple(self._asked)
 
-    def read_spend(self, spend: Any) -> Finite:
-        """An amount in the kind of the budget."""
-        if isinstance(spend, type(self.budget)):
-            return spend
-        if isinstance(spend, Finite):
-            raise BudgetError(f"a spend of {spend} is of another kind than {self.budget}")
-        return ApproxDP(spend, 0) if isinstance(self.budget, ApproxDP) else type(self.budget)(spend)
+    def ask(self, query: Query[Answer], *, request: str | None = None) -> Answer:
+        """What `answer` has for a query, read as the airlock's stored answers are."""
+        found = query.read(self.answer(query, request))
+        self._asked.append(request or "")
+        return found
+
+    def answer(self, query: Query[Any], request: str | None) -> list[Any]:
+        """Rows spread evenly over all cells; the first candidate that is a set at all."""
+        match query:
+            case Tables():
+                return [table.to_json() for table in self._spread(query)]
+            case Choice():
+                self.chosen.append(query.cost)
+                return [next((i for i, found in enumerate(query.candidates) if found), 0)]
+        raise AirlockError(f"a {type(query).__name__} cannot be answered without rows")
 
     def check(self, sets: Sequence[Sequence[str]]) -> None:
         """Refuse tables that no counter would hold."""
@@ -64,59 +83,10 @@ class Rehearsal:
                 f"the table over ({', '.join(members)})", (self.schema[name].size for name in members)
             )
 
-    def measure(
-        self,
-        sets: Sequence[Sequence[str]],
-        *,
-        spend: Any,
-        noise: Noise | str = Noise.LAPLACE,
-        shares: Sequence[Any] | None = None,
-        sampling: Subsampling | None = None,
-        request: str | None = None,
-    ) -> list[Measurement]:
-        """The tables that `answer` has for these sets, calibrated as the airlock would."""
-        cost = self.read_spend(spend)
-        asked = [tuple(members) for members in sets]
-        priced = price_tables(asked, cost, unit=self.unit, noise=noise, shares=shares, sampling=sampling)
-        found = self.answer(asked, *priced)
-        self.asked += (request or "",)
-        return found
-
-    def answer(
-        self,
-        sets: Sequence[tuple[str, ...]],
-        mechanisms: Sequence[AdditiveNoise],
-        costs: Sequence[Finite],
-        rate: Fraction,
-    ) -> list[Measurement]:
-        """Even tables, without noise in the counts but with its law beside them."""
-        found = []
-        for members, mechanism, cost in zip(sets, mechanisms, costs, strict=True):
-            shape = [self.schema[name].size for name in members]
-            cells = require_cells(f"the table over ({', '.join(members)})", shape)
-            counts = np.full(shape, round(self._rows * float(rate) / cells), dtype=np.int64)
-            charged = json.dumps(cost.to_json())
-            found.append(Measurement(Table(members, counts), mechanism.law, self.unit.value, charged, rate))
-        return found
-
-    def select(
-        self,
-        candidates: Sequence[Sequence[str]],
-        score: Any,
-        *,
-        spend: Any,
-        request: str | None = None,
-        **options: Any,
-    ) -> int:
-        """The first candidate that is a set at all: which one it will be, only rows can tell."""
-        self.chosen.append(self.read_spend(spend))
-        self.asked += (request or "",)
-        return next((i for i, found in enumerate(candidates) if found), 0)
-
     def encode(self, encoding: Encoding) -> Self:
         """The same stage behind the attributes of an encoding."""
         view = copy(self)
-        view.schema = encoding.view
+        view._schema = encoding.view
         return view
 
     def mark(self, purpose: str) -> AbstractContextManager[None]:
@@ -127,9 +97,18 @@ class Rehearsal:
         """The first name, as an example."""
         return names[0]
 
+    def statement(self, since: int | None = None) -> Statement | None:
+        """Nothing was promised."""
+        return None
+
     def close(self) -> None:
         """Nothing is held here."""
 
-    def statement(self, since: int | None = None) -> Mapping[str, Any]:
-        """Nothing was promised."""
-        return {}
+    def _spread(self, query: Tables) -> list[Measurement]:
+        found = []
+        for members, mechanism, charge in zip(query.sets, query.mechanisms, query.charges, strict=True):
+            shape = [self.schema[name].size for name in members]
+            cells = require_cells(f"the table over ({', '.join(members)})", shape)
+            counts = np.full(shape, round(self._rows * float(query.rate) / cells), dtype=np.int64)
+            found.append(Measurement(Table(members, counts), mechanism.law, self.unit, charge, query.rate))
+        return found

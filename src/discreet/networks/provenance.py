@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from discreet.networks.formats.documents import refuse_unknown_keys
+from discreet.values.budget import Budget
 from discreet.values.errors import FormatError
 from discreet.values.graph import DAG
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import Measurement, read_cost, read_unit
 from discreet.values.schema import Schema
+from discreet.values.statement import Statement
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 from discreet.values.wording import list_some, show
 
 KEYS = {
@@ -26,12 +27,6 @@ KEYS = {
     "details": dict,
     "statement": dict,
 }
-UNITS = ("add-remove", "replace-one")
-STATEMENT = frozenset(
-    {"account", "unit", "budget", "spent", "loss", "schema", "purpose", "spends", "ledger", "rows"}
-)
-SPEND = frozenset({"request", "time", "verb", "tables", "cost", "digest"})
-BOOK = frozenset({"id", "durable", "events", "head"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,40 +34,37 @@ class Provenance:
     """All of it is public: noisy tables with the laws of their noise, and the plan that chose them."""
 
     learner: str
-    unit: str
-    cost: str
-    """The budget that was spent, as the JSON text of `Budget.to_json`."""
+    unit: Unit
+    cost: Budget
+    """What was spent on it."""
     measurements: tuple[Measurement, ...]
     predicted_error: Mapping[str, float] = field(default_factory=dict)
     """For each node, the mean L1 error of its conditionals that the plan expects from the noise."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """What else the learner decided, as plain JSON values: shares, order, options."""
-    statement: Mapping[str, Any] = field(default_factory=dict)
+    statement: Statement | None = None
     """The privacy statement: `Airlock.statement` as it was when the last answer had been paid for."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain JSON values."""
         return {
             "learner": self.learner,
-            "unit": self.unit,
-            "cost": json.loads(self.cost),
+            "unit": self.unit.value,
+            "cost": self.cost.to_json(),
             "measurements": [measurement.to_json() for measurement in self.measurements],
             "predicted error": dict(self.predicted_error),
             "details": dict(self.details),
-            "statement": dict(self.statement),
+            "statement": {} if self.statement is None else self.statement.to_json(),
         }
 
     @classmethod
     def from_json(cls, document: object, schema: Schema) -> Provenance:
-        """The provenance of a network over this schema; keys that it does not have are refused."""
+        """The provenance of a network over this schema; whatever else stood there would be published without a look."""
         if not isinstance(document, Mapping) or set(document) != set(KEYS):
             raise FormatError(f"a provenance has the keys {list_some(sorted(KEYS))}")
         for key, kind in KEYS.items():
             if not isinstance(document[key], kind):
                 raise FormatError(f"the {key} of a provenance cannot be {show(document[key])}")
-        if document["unit"] not in UNITS:
-            raise FormatError(f"the unit of privacy is {' or '.join(UNITS)}, not {show(document['unit'])}")
-        _check_statement(document["statement"], document["unit"])
         errors = document["predicted error"]
         if not all(isinstance(value, float | int) for value in errors.values()):
             raise FormatError("the predicted error of a provenance holds a number for each attribute")
@@ -83,15 +75,14 @@ class Provenance:
                     raise FormatError(
                         f"a measurement over {show(name)} with {size} levels does not fit the schema"
                     )
-        cost = json.dumps(document["cost"])
         return cls(
             document["learner"],
-            document["unit"],
-            cost,
+            read_unit(document["unit"]),
+            read_cost(document["cost"]),
             measurements,
             errors,
             document["details"],
-            document["statement"],
+            Statement.from_json(document["statement"]) if document["statement"] else None,
         )
 
 
@@ -114,13 +105,3 @@ def find_spelling(schema: Schema, dag: DAG, provenance: Provenance | None) -> tu
                 codes = np.arange(2 ** len(bits)).reshape([2] * len(bits))  # the most significant bit first
                 found.append(Table(family[:-1], codes < schema[name].size))
     return tuple(found)
-
-
-def _check_statement(statement: Mapping[str, Any], unit: str) -> None:
-    refuse_unknown_keys("the statement", statement, STATEMENT)
-    if "rows" in statement and unit != "replace-one":
-        raise FormatError("the number of rows is private under add-remove and does not belong in a release")
-    spends = statement.get("spends")
-    for spend in spends if isinstance(spends, list) else ():
-        refuse_unknown_keys("a spend", spend, SPEND)
-    refuse_unknown_keys("the ledger", statement.get("ledger"), BOOK)

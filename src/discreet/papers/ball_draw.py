@@ -18,12 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.conversion import afford_pure
+from discreet.core.counter import TrueCounts
 from discreet.core.mechanism import is_covered
-from discreet.papers.sums import BoundedColumn
-from discreet.rows.opening import Counter
-from discreet.values.budget import Finite, PureDP, Unit
+from discreet.papers.sums import BoundedColumn, count_steps
+from discreet.values.budget import Finite, PureDP
 from discreet.values.errors import MechanismError
 from discreet.values.exact import float_above, float_below
+from discreet.values.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 
@@ -74,6 +75,7 @@ class BallPosterior:
     def describe(self) -> dict[str, Any]:
         """The model, for the ledger."""
         return {
+            "verb": "draw",
             "draw": "regression weights",
             "products": [list(pair) for pair in self.products],
             "columns": [column.describe() for column in self.columns],
@@ -83,17 +85,21 @@ class BallPosterior:
             "radius": self.radius.hex(),
         }
 
-    def check(self, counter: Counter) -> None:
+    def check(self, rows: TrueCounts) -> None:
         """Refuse columns that were not opened as numbers."""
-        counter.check_sums(self.columns)
+        rows.counter.check_numbers([column.name for column in self.columns])
 
-    def draw(self, counter: Counter) -> list[Any]:
+    def read(self, stored: list[Any]) -> list[float]:
+        """The weights as they were drawn."""
+        return [float(weight) for weight in stored]
+
+    def draw(self, rows: TrueCounts) -> list[Any]:
         """The weights, the constant's first."""
         sums = [
             float(total) * float(column.granularity)
-            for total, column in zip(counter.sum(self.columns), self.columns, strict=True)
+            for total, column in zip(count_steps(self.columns, rows), self.columns, strict=True)
         ]
-        gram, target = arrange_sums(self.products, sums, self.features, float(counter.rows))
+        gram, target = arrange_sums(self.products, sums, self.features, float(rows.counter.rows))
         tau = float(self.temper)
         precision = tau * gram + self.precision * np.eye(self.features)
         weights = draw_in_ball(precision, tau * target, self.radius)

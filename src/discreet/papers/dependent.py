@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from fractions import Fraction
@@ -10,32 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.learn.learner import stated
+from discreet.learn.learner import Prior, arrange_graph, read_prior, stated
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.papers.allocation import Allocation, estimate_error, plan_allocation
-from discreet.papers.independent import (
-    Parameters,
-    Prior,
-    Weights,
-    arrange_graph,
-    compute_parameters,
-    predict_error,
-    read_prior,
-)
+from discreet.papers.independent import Parameters, Weights, compute_parameters, predict_error
 from discreet.values.errors import BudgetError, TableError
 from discreet.values.exact import Number, read_fraction, show_fraction
 from discreet.values.graph import DAG
 from discreet.values.table import Array, Table
 
 if TYPE_CHECKING:
-    from discreet.core.airlock import Airlock, Spend
+    from discreet.core.queries import Keeper, Spend
     from discreet.papers.subsample import Subsampling
 
 
 @stated
 def dependent(
-    airlock: Airlock,
+    airlock: Keeper,
     dag: DAG,
     *,
     spend: Spend,
@@ -94,8 +85,8 @@ def dependent(
         ),
         provenance=Provenance(
             "dependent",
-            airlock.unit.value,
-            json.dumps(whole.to_json()),
+            airlock.unit,
+            whole,
             first.measurements + second.measurements,
             {
                 name: _predict_error(first, second, i, float(beta), trust[name])
@@ -106,7 +97,7 @@ def dependent(
     )
 
 
-def plan_sampling(airlock: Airlock, rate: Number) -> Subsampling | None:
+def plan_sampling(airlock: Keeper, rate: Number) -> Subsampling | None:
     """A coin of probability β for each row, or β·n rows where n is public; None at β = 1, which is no sampling."""
     from discreet.papers.subsample import Subsampling
 
@@ -115,7 +106,7 @@ def plan_sampling(airlock: Airlock, rate: Number) -> Subsampling | None:
         raise BudgetError(f"the sampling rate must lie above 0 and be at most 1, not {show_fraction(beta)}")
     if beta == 1:
         return None
-    if airlock.unit.value == "add-remove":
+    if not airlock.unit.fixes_rows:
         return Subsampling(beta, airlock.unit)
     rows = airlock.rows
     if rows < 2:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.core.airlock import Airlock
+from discreet.entrance import open_airlock
 from discreet.values.budget import PureDP
 from discreet.values.errors import SchemaError
 from discreet.values.exact import Number
@@ -57,9 +58,16 @@ def open_account(
             PrivacyWarning,
             stacklevel=3,
         )
-        return Airlock.open(rows, schema, budget=PureDP(epsilon), unit=unit, numbers=numbers)
-    return Airlock.open(
-        rows, schema, budget=budget, unit=unit, ledger=ledger, account=account, numbers=numbers
+        return open_airlock(rows, schema, budget=PureDP(epsilon), unit=unit, numbers=numbers)
+    return open_airlock(
+        rows,
+        schema,
+        budget=budget,
+        unit=unit,
+        ledger=ledger,
+        account=account,
+        create=budget is not None,
+        numbers=numbers,
     )
 
 

@@ -13,19 +13,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.conversion import afford_pure
+from discreet.core.counter import TrueCounts
 from discreet.core.mechanism import NoisyChoice, Selection, calibrate_choice
 from discreet.core.noise import choose
-from discreet.rows.opening import Counter
-from discreet.values.budget import Finite, Unit
+from discreet.values.budget import Finite
 from discreet.values.errors import MechanismError
 from discreet.values.exact import float_below
 from discreet.values.table import Array
+from discreet.values.unit import Unit
 
 Integers = npt.NDArray[np.int64]
 
@@ -37,27 +38,6 @@ POINTS = 1025
 """The most points of a node's grid, unless more are asked for."""
 MOST_ROWS = 2**31
 """The most rows that a posterior is drawn from, and the most that a prior may weigh."""
-
-
-class PrivateDraw(Protocol):
-    """What `Airlock.draw` needs of a specification."""
-
-    @property
-    def cost(self) -> Finite:
-        """What one draw costs; the specification has proved that its loss is within it."""
-
-    @property
-    def unit(self) -> Unit:
-        """The unit for which the cost holds."""
-
-    def describe(self) -> dict[str, Any]:
-        """What is drawn, in plain JSON values, for the ledger."""
-
-    def check(self, counter: Counter) -> None:
-        """Refuse a draw that could not be made, before it is paid for."""
-
-    def draw(self, counter: Counter) -> list[Any]:
-        """The drawn values, in plain JSON values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,6 +102,7 @@ class PosteriorDraw:
     def describe(self) -> dict[str, Any]:
         """The grid and the scale of every node."""
         return {
+            "verb": "draw",
             "draw": self.kind,
             "families": [list(node.family) for node in self.nodes],
             "floors": [node.floor.hex() for node in self.nodes],
@@ -130,14 +111,18 @@ class PosteriorDraw:
             "priors": [np.asarray(node.prior).ravel().tolist() for node in self.nodes],
         }
 
-    def check(self, counter: Counter) -> None:
+    def check(self, rows: TrueCounts) -> None:
         """Refuse families that cannot be counted."""
-        counter.check([node.family for node in self.nodes])
+        rows.counter.check([node.family for node in self.nodes])
 
-    def draw(self, counter: Counter) -> list[Any]:
-        """The lattice numbers of every node, one list for each parent row."""
-        tables = counter.count([node.family for node in self.nodes])
+    def draw(self, rows: TrueCounts) -> list[Any]:
+        """The lattice numbers of every node, one list for each combination of its parents."""
+        tables = rows.counter.count([node.family for node in self.nodes])
         return [node.draw(table.values) for node, table in zip(self.nodes, tables, strict=True)]
+
+    def read(self, stored: list[Any]) -> list[Any]:
+        """The lattice numbers as they were drawn."""
+        return stored
 
 
 def calibrate_sample(

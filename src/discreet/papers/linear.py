@@ -12,15 +12,19 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core.counter import TrueCounts
 from discreet.core.mechanism import AdditiveNoise, Noise, calibrate_moves
-from discreet.values.budget import Finite, Unit
-from discreet.values.errors import MechanismError
+from discreet.core.noise import add_noise
+from discreet.values.budget import Budget, Finite
+from discreet.values.errors import FormatError, MechanismError
+from discreet.values.measurement import Measurement, NoiseLaw, read_cost
 from discreet.values.table import Table, count_cells
+from discreet.values.unit import Unit
 
 Integers = npt.NDArray[np.int64]
 
@@ -133,18 +137,106 @@ class ProductStatistics:
         return _eliminate(factors, {name: rays[name].shape[0] for name in names})
 
 
-def calibrate_linear(
-    statistics: ProductStatistics, spend: Finite, *, unit: Unit, sensitivity: int | None = None
-) -> AdditiveNoise:
-    """Discrete Laplace noise of one scale for all blocks; a stated sensitivity may be wider than the exact one."""
-    exact = statistics.l1(unit)
-    stated = exact if sensitivity is None else sensitivity
-    if stated < exact:
-        raise MechanismError(f"one row moves the statistics by {exact} in L1, more than the stated {stated}")
-    if not stated:
-        raise MechanismError(f"no row moves the statistics under {Unit(unit)}: they are public already")
-    name = f"{len(statistics.sets)} blocks of linear statistics"
-    return calibrate_moves([name], [(stated,)], spend, unit=unit, noise=Noise.LAPLACE)[0]
+@dataclass(frozen=True, slots=True, eq=False)
+class Coefficients:
+    """One block of integers for each attribute set, all with noise of the same law, which were paid for together."""
+
+    blocks: tuple[Table, ...]
+    """The axes carry the names of attributes; a block has as many entries along one as its matrix has rows."""
+    law: NoiseLaw
+    unit: Unit
+    cost: Budget
+    """What was charged for all blocks together."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole release; each block is written as a measured table is."""
+        return {
+            "blocks": [Measurement(block, self.law, self.unit, self.cost).to_json() for block in self.blocks],
+            "law": self.law.to_json(),
+            "unit": self.unit.value,
+            "cost": self.cost.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, document: object) -> Coefficients:
+        """The coefficients that `to_json` wrote; anything malformed is refused."""
+        if not isinstance(document, Mapping) or set(document) != {"blocks", "law", "unit", "cost"}:
+            raise FormatError("coefficients have exactly the keys blocks, cost, law, unit")
+        if not isinstance(document["blocks"], list) or not document["blocks"]:
+            raise FormatError("coefficients need a list of at least one block")
+        found = [Measurement.from_json(block) for block in document["blocks"]]
+        if any(block.law != found[0].law or block.unit != found[0].unit for block in found):
+            raise FormatError("the blocks of coefficients share one law and one unit")
+        tables = tuple(block.noisy for block in found)
+        return cls(tables, found[0].law, found[0].unit, read_cost(document["cost"]))
+
+
+@dataclass(frozen=True, slots=True)
+class LinearStatistics:
+    """Integer linear statistics of the counts, with one discrete Laplace noise calibrated to all of them together."""
+
+    statistics: ProductStatistics
+    mechanism: AdditiveNoise
+
+    @classmethod
+    def price(
+        cls,
+        statistics: ProductStatistics,
+        cost: Finite,
+        *,
+        unit: Unit,
+        sizes: Mapping[str, int],
+        sensitivity: int | None = None,
+    ) -> Self:
+        """The narrowest noise that the cost pays for; a stated sensitivity may be wider than the exact one."""
+        statistics.require_sizes(sizes)
+        exact = statistics.l1(unit)
+        stated = exact if sensitivity is None else sensitivity
+        if stated < exact:
+            raise MechanismError(
+                f"one row moves the statistics by {exact} in L1, more than the stated {stated}"
+            )
+        if not stated:
+            raise MechanismError(f"no row moves the statistics under {Unit(unit)}: they are public already")
+        name = f"{len(statistics.sets)} blocks of linear statistics"
+        (found,) = calibrate_moves([name], [(stated,)], cost, unit=unit, noise=Noise.LAPLACE)
+        return cls(statistics, found)
+
+    @property
+    def cost(self) -> Finite:
+        """What all blocks cost together."""
+        return self.mechanism.cost
+
+    @property
+    def unit(self) -> Unit:
+        """The unit for which the sensitivity holds."""
+        return self.mechanism.unit
+
+    def describe(self) -> dict[str, Any]:
+        """The sets, the matrices by their digest, and the noise."""
+        return {
+            "verb": "measure linear",
+            "sets": [list(members) for members in self.statistics.sets],
+            "matrices": self.statistics.digest(),
+            "sensitivity": self.mechanism.l1,
+            "noise": self.mechanism.noise.value,
+            "scales": [self.mechanism.scale.hex()],
+        }
+
+    def check(self, rows: TrueCounts) -> None:
+        """Refuse sets that cannot be counted."""
+        rows.counter.check(self.statistics.sets)
+
+    def draw(self, rows: TrueCounts) -> list[Any]:
+        """The blocks, with noise in every entry."""
+        blocks = self.statistics.evaluate(rows.counter.count(self.statistics.maximal))
+        noisy = tuple(Table(block.axes, add_noise(block.values, self.mechanism)) for block in blocks)
+        return [Coefficients(noisy, self.mechanism.law, self.unit, self.cost).to_json()]
+
+    def read(self, stored: list[Any]) -> Coefficients:
+        """The noisy coefficients."""
+        (document,) = stored
+        return Coefficients.from_json(document)
 
 
 def _find_rays(matrix: Integers, unit: Unit) -> Integers:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from discreet.papers.ball_draw import arrange_sums, calibrate_ball
 from discreet.papers.estimators import open_account
-from discreet.papers.sums import BoundedColumn
+from discreet.papers.sums import BoundedColumn, Sums
 from discreet.values.budget import Finite
 from discreet.values.errors import DataError, MechanismError, MissingExtra
 from discreet.values.exact import Number
@@ -26,7 +26,7 @@ except ImportError:
     raise MissingExtra("the estimators need scikit-learn: pip install 'discreet[sklearn]'") from None
 
 if TYPE_CHECKING:
-    from discreet.core.airlock import Airlock
+    from discreet.core.queries import Keeper
 
 Floats = npt.NDArray[np.float64]
 Bounds = tuple[float, float]
@@ -145,7 +145,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return tags
 
     def _sample(
-        self, airlock: Airlock, spend: Finite, pairs: list[tuple[int, int]], names: list[str], last: int
+        self, airlock: Keeper, spend: Finite, pairs: list[tuple[int, int]], names: list[str], last: int
     ) -> Floats:
         wanted = [(pair, name) for pair, name in zip(pairs, names, strict=True) if pair != (last, last)]
         specification = calibrate_ball(
@@ -158,10 +158,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             radius=self.radius,
         )
         self.temper_ = float(specification.temper)
-        return np.array(airlock.draw(specification))
+        return np.array(airlock.ask(specification))
 
     def _solve(
-        self, airlock: Airlock, spend: Finite, pairs: list[tuple[int, int]], names: list[str], last: int
+        self, airlock: Keeper, spend: Finite, pairs: list[tuple[int, int]], names: list[str], last: int
     ) -> Floats:
         """w = (A + bI)⁻¹Σxy with A = Σxxᵀ; cov w = A⁻¹(σ²A + V)A⁻¹ with V the covariance of the noise in A·w − Σxy."""
         columns = [
@@ -169,11 +169,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             for name, (i, j) in zip(names, pairs, strict=True)
         ]
         shares: tuple[Finite, ...] = spend.split([len(columns), 1])
-        if airlock.unit.value == "replace-one":
+        if airlock.unit.fixes_rows:
             rows, rows_variance = float(airlock.rows), 0.0
-            found = airlock.measure_sums(columns, spend=spend)
+            found = airlock.ask(Sums.price(columns, spend, unit=airlock.unit))
         else:
-            found = airlock.measure_sums(columns, spend=shares[0])
+            found = airlock.ask(Sums.price(columns, shares[0], unit=airlock.unit))
             (total,) = airlock.measure([()], spend=shares[1])
             rows, rows_variance = max(float(total.noisy.values), 1.0), total.law.variance
         sums = [measured.total(rows) for measured in found]

@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.conversion import round_down, round_up
-from discreet.core.mechanism import AdditiveNoise, Noise, calibrate_counts
-from discreet.values.budget import Finite, PureDP, Unit
+from discreet.core.queries import Tables
+from discreet.values.budget import Finite, PureDP
 from discreet.values.errors import AirlockError, MechanismError
 from discreet.values.exact import Number, show_fraction
+from discreet.values.unit import Unit
 
 CHUNK = 2**20
 """Rows per request for random bytes."""
@@ -124,27 +125,16 @@ def draw_subset(size: int, rows: int) -> npt.NDArray[np.bool_]:
     return chosen
 
 
-def price_tables(
-    sets: Sequence[tuple[str, ...]],
+def sample_tables(
+    sets: Sequence[Sequence[str]],
     cost: Finite,
+    sampling: Subsampling,
     *,
-    unit: Unit,
-    noise: Noise | str = Noise.LAPLACE,
     shares: Sequence[Number] | None = None,
-    sampling: Subsampling | None = None,
-) -> tuple[tuple[AdditiveNoise, ...], tuple[Finite, ...], Fraction]:
-    """The noise of each table, what is charged for it, and the share of the rows that it counts.
-
-    Under sampling a table is charged less than what its noise alone would cost. Whoever rehearses a release or checks
-    one prices it here, too, so that all three agree.
-    """
-    inner: Finite = cost
-    if sampling is not None:
-        if sampling.unit is not unit:
-            raise AirlockError(f"the sampling is for {sampling.unit}, the account protects {unit}")
-        if not isinstance(cost, PureDP):
-            raise AirlockError(f"sampling amplifies pure ε only; the spend is {cost}")
-        inner = sampling.afford(cost)
-    mechanisms = calibrate_counts(sets, inner, unit=unit, noise=Noise(noise), shares=shares)
-    charged = cost.split(len(sets) if shares is None else shares)
-    return tuple(mechanisms), tuple(charged), Fraction(1) if sampling is None else sampling.rate
+) -> Tables:
+    """Tables of a secret sample: the noise of the larger budget that sampling affords, charged at `cost`."""
+    if not isinstance(cost, PureDP):
+        raise AirlockError(f"sampling amplifies pure ε only; the spend is {cost}")
+    inner = Tables.price(sets, sampling.afford(cost), unit=sampling.unit, shares=shares)
+    charges = cost.split(len(inner.sets) if shares is None else shares)
+    return Tables(inner.sets, inner.mechanisms, charges, cost, sampling.unit, sampling)

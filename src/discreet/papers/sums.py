@@ -6,14 +6,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core.counter import TrueCounts
 from discreet.core.mechanism import AdditiveNoise, Noise, calibrate_moves
-from discreet.values.budget import Finite, Unit
-from discreet.values.errors import DataError, MechanismError
+from discreet.core.noise import add_noise
+from discreet.values.budget import Budget, Finite
+from discreet.values.errors import DataError, FormatError, MechanismError
 from discreet.values.exact import Number, read_fraction, read_positive, show_fraction
+from discreet.values.law import law_from_json
+from discreet.values.measurement import NoiseLaw, are_integers, read_cost, read_unit, require_keys
+from discreet.values.unit import Unit
 
 MOST_STEPS = 2**31
 """So many steps for a row leave room for 2^30 rows in an int64."""
@@ -84,26 +90,125 @@ class BoundedColumn:
         # Clipped once more as integers: the sensitivity must not hang on how the division rounds.
         return np.clip(steps, self.least, self.most)
 
-    def sum_steps(self, values: npt.ArrayLike) -> int:
-        """The exact sum of the steps."""
-        steps = self.count_steps(values)
-        if steps.size > 2**30:
-            raise MechanismError(f"{self.name}: at most 2^30 rows are summed at once, not {steps.size:,}")
-        return int(steps.sum())
+
+@dataclass(frozen=True, slots=True)
+class SumMeasurement:
+    """A noisy sum of a clipped number column, in whole steps of `granularity` from the public `origin`.
+
+    A row with value v adds round((clip(v) − origin)/granularity) steps, so the sum over n rows is about
+    granularity·steps + n·origin.
+    """
+
+    column: str
+    steps: int
+    granularity: Fraction
+    origin: Fraction
+    law: NoiseLaw
+    unit: Unit
+    cost: Budget
+
+    def total(self, rows: float) -> float:
+        """The noisy sum in the column's own unit, given the (public or noisy) number of rows."""
+        return float(self.granularity * self.steps) + float(self.origin) * rows
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole measurement, exact numbers as text."""
+        return {
+            "column": self.column,
+            "steps": self.steps,
+            "granularity": str(self.granularity),
+            "origin": str(self.origin),
+            "law": self.law.to_json(),
+            "unit": self.unit.value,
+            "cost": self.cost.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, document: object) -> SumMeasurement:
+        """The measurement that `to_json` wrote; anything malformed is refused."""
+        keys = {"column", "steps", "granularity", "origin", "law", "unit", "cost"}
+        found = require_keys(document, keys, "a measured sum")
+        if not isinstance(found["column"], str) or not are_integers([found["steps"]]):
+            raise FormatError(f"a measured sum has a column name and whole steps, not {found['column']!r}")
+        granularity = read_fraction(found["granularity"], "a granularity", FormatError)
+        if granularity <= 0:
+            raise FormatError(f"a granularity must be above 0, not {granularity}")
+        origin = read_fraction(found["origin"], "an origin", FormatError)
+        law = law_from_json(found["law"])
+        unit, cost = read_unit(found["unit"]), read_cost(found["cost"])
+        return cls(found["column"], found["steps"], granularity, origin, law, unit, cost)
 
 
-def calibrate_sums(
-    columns: Sequence[BoundedColumn],
-    spend: Finite,
-    *,
-    unit: Unit,
-    noise: Noise = Noise.LAPLACE,
-    shares: Sequence[Number] | None = None,
-) -> tuple[AdditiveNoise, ...]:
-    """One mechanism for each sum; a row lies in all of them, so their costs sum exactly to the spend."""
-    names = [f"sum of {column.name} in steps of {show_fraction(column.granularity)}" for column in columns]
-    moves = [(column.sensitivity(unit),) for column in columns]
-    return calibrate_moves(names, moves, spend, unit=unit, noise=noise, shares=shares)
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The noisy sum of each number column, clipped to its public bounds; a row lies in all of them."""
+
+    columns: tuple[BoundedColumn, ...]
+    mechanisms: tuple[AdditiveNoise, ...]
+    cost: Finite
+    unit: Unit
+
+    @classmethod
+    def price(
+        cls,
+        columns: Sequence[BoundedColumn],
+        cost: Finite,
+        *,
+        unit: Unit,
+        noise: Noise | str = Noise.LAPLACE,
+        shares: Sequence[Number] | None = None,
+    ) -> Self:
+        """The narrowest noise that the cost pays for; together the sums cost exactly that."""
+        names = [
+            f"sum of {column.name} in steps of {show_fraction(column.granularity)}" for column in columns
+        ]
+        moves = [(column.sensitivity(unit),) for column in columns]
+        found = calibrate_moves(names, moves, cost, unit=unit, noise=Noise(noise), shares=shares)
+        return cls(tuple(columns), found, cost, unit)
+
+    def describe(self) -> dict[str, Any]:
+        """The columns with all that a sum depends on, and the law of the noise in each."""
+        return {
+            "verb": "measure sums",
+            "columns": [column.describe() for column in self.columns],
+            "noise": self.mechanisms[0].noise.value,
+            "scales": [mechanism.scale.hex() for mechanism in self.mechanisms],
+        }
+
+    def check(self, rows: TrueCounts) -> None:
+        """Refuse columns that were not opened as numbers."""
+        rows.counter.check_numbers([column.name for column in self.columns])
+
+    def draw(self, rows: TrueCounts) -> list[Any]:
+        """The sums in steps, each with its noise."""
+        return [
+            SumMeasurement(
+                column.name,
+                int(add_noise(np.array(true_sum, dtype=np.int64), mechanism)[()]),
+                column.granularity,
+                column.origin,
+                mechanism.law,
+                self.unit,
+                mechanism.cost,
+            ).to_json()
+            for column, true_sum, mechanism in zip(
+                self.columns, count_steps(self.columns, rows), self.mechanisms, strict=True
+            )
+        ]
+
+    def read(self, stored: list[Any]) -> list[SumMeasurement]:
+        """The measured sums."""
+        return [SumMeasurement.from_json(document) for document in stored]
+
+
+def count_steps(columns: Sequence[BoundedColumn], rows: TrueCounts) -> list[int]:
+    """The exact sum of each column in steps of its grid, every value clipped to its bounds first."""
+    totals = [0] * len(columns)
+    for numbers, weights in rows.counter.read_numbers([column.name for column in columns]):
+        for i, (column, values) in enumerate(zip(columns, numbers, strict=True)):
+            steps = column.count_steps(values)
+            totals[i] += int(steps.sum() if weights is None else (steps * weights).sum())
+    return totals
 
 
 def choose_origin(lower: Number, upper: Number, granularity: Number, unit: Unit) -> Fraction:

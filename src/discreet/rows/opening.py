@@ -1,50 +1,15 @@
-"""Engines that count rows exactly; nothing that leaves them may leave the airlock without noise."""
+"""The engine for any data: counted here from codes, or counted where it is."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from discreet.papers.subsample import Subsampling
-from discreet.papers.sums import BoundedColumn
+from discreet.core.counter import Counter
 from discreet.rows.limits import MAX_ROWS, Limits, read_memory
 from discreet.values.errors import DataError
 from discreet.values.schema import Schema
-from discreet.values.schema.encoding import Encoding
-from discreet.values.table import Table
-
-__all__ = ["Counter", "open_counter"]
-
-
-@runtime_checkable
-class Counter(Protocol):
-    """Something that answers exact counts over one table of rows; its answers are private."""
-
-    @property
-    def rows(self) -> int:
-        """The true number of rows; with a weight column, the sum of the weights."""
-
-    def check(self, sets: Sequence[Sequence[str]], sampling: Subsampling | None = None) -> None:
-        """Refuse a request that `count` would refuse, before it is paid for."""
-
-    def count(self, sets: Sequence[Sequence[str]], sampling: Subsampling | None = None) -> list[Table]:
-        """One exact int64 table for each attribute set, its axes in the order asked; of a sample if asked for."""
-
-    def check_sums(self, columns: Sequence[BoundedColumn]) -> None:
-        """Refuse a request that `sum` would refuse, before it is paid for."""
-
-    def sum(self, columns: Sequence[BoundedColumn]) -> list[npt.NDArray[np.int64]]:
-        """The exact sum of each bounded column, in whole steps of its grid."""
-
-    def encode(self, encoding: Encoding) -> Counter:
-        """A counter of the same rows over the attributes of an encoding's view, to be closed by itself."""
-
-    def close(self) -> None:
-        """Let go of the rows."""
 
 
 def open_counter(

@@ -1,4 +1,4 @@
-"""Amounts of privacy loss as exact fractions, and the unit that they protect."""
+"""Amounts of privacy loss as exact fractions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
-from enum import StrEnum
 from fractions import Fraction
 from typing import Any, Self
 
@@ -17,17 +16,6 @@ LARGEST = 10**9
 """Beyond it a number protects nothing; a look without privacy is `Infinite`, and says so."""
 FLOAT_WEIGHT_GRAIN = 10**9
 """Weights that are floats are rounded to this many equal parts, so that the shares stay short to write."""
-
-
-class Unit(StrEnum):
-    """What may differ between two neighbouring tables; the row count is private under add-remove only."""
-
-    ADD_REMOVE = "add-remove"
-    REPLACE_ONE = "replace-one"
-
-    @classmethod
-    def _missing_(cls, value: object) -> None:
-        raise BudgetError(f"the unit of privacy is add-remove or replace-one, not {value!r}")
 
 
 class _Amount:
@@ -239,6 +227,29 @@ def budget_from_json(document: object) -> Budget:
     raise BudgetError(
         f'a budget is {{"epsilon": "1"}}, {{"rho": "1/8"}} or {{"epsilon", "delta"}}, not {document!r}'
     )
+
+
+def finite_from_json(document: object) -> Finite:
+    """A finite budget from its JSON values."""
+    return require_finite(budget_from_json(document))
+
+
+def require_finite(amount: Budget) -> Finite:
+    """The amount, refused if it is infinite."""
+    if isinstance(amount, Infinite):
+        raise BudgetError("an infinite amount where a finite one should be")
+    return amount
+
+
+def choose_budget(
+    *, epsilon: Number | None = None, delta: Number | None = None, rho: Number | None = None
+) -> Finite:
+    """The amount that a pure ε, an ε with a δ, or a ρ stands for."""
+    if rho is not None and epsilon is None and delta is None:
+        return ZCDP(rho)
+    if epsilon is not None and rho is None:
+        return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
+    raise BudgetError("say what it may cost: --epsilon, or --epsilon with --delta, or --rho alone")
 
 
 def read_budget(text: str) -> Finite:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from discreet.judge.attacks.cells import require_rows
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.values.budget import Budget, budget_from_json
+from discreet.values.budget import Budget
 from discreet.values.errors import DataError, FormatError
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
@@ -95,7 +94,7 @@ class Subject:
             self,
             measurements=tuple(provenance.measurements),
             unit=provenance.unit,
-            promise=budget_from_json(json.loads(provenance.cost)),
+            promise=provenance.cost,
         )
 
 

@@ -13,14 +13,15 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 
 from discreet.networks.formats.documents import MAX_BYTES, Kind, parse_document, refuse_unknown_keys
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
+from discreet.values.budget import ZCDP, ApproxDP, Infinite
 from discreet.values.errors import FormatError
 from discreet.values.files import read_text, write_text
+from discreet.values.unit import Unit
 
 RELEASE = Kind("a release", "discreet-release", ("promise", "network", "provenance", "software"))
 SOFTWARE = ("discreet", "numpy", "opendp")
@@ -94,35 +95,29 @@ def restore_release(document: object) -> Release:
     return Release(replace(network, provenance=provenance), found["promise"], dict(software))
 
 
-def require_loss(provenance: Provenance) -> Mapping[str, str]:
-    """The loss of the whole account: what one network cost says nothing of the rest, or of a look without noise."""
-    loss = provenance.statement.get("loss")
-    if not isinstance(loss, Mapping) or not loss:
-        raise FormatError("without the statement of the account that paid for it nothing can be promised")
-    return loss
-
-
 def state_promise(provenance: Provenance) -> str:
     """The privacy promise in words that a board understands; it covers everything paid for from the account."""
-    loss = require_loss(provenance)
-    row = {
-        "add-remove": "whether any one row is in the table or not",
-        "replace-one": "what any one row of the table says",
+    if provenance.statement is None:
+        raise FormatError("without the statement of the account that paid for it nothing can be promised")
+    loss = provenance.statement.loss
+    hidden = {
+        Unit.ADD_REMOVE: "whether any one row is in the table or not",
+        Unit.REPLACE_ONE: "what any one row of the table says",
     }[provenance.unit]
-    if loss.get("epsilon") == "infinite":
+    if isinstance(loss, Infinite):
         return "No privacy is promised: rows of this table were looked at without noise."
-    if "rho" in loss:
-        rho = float(Fraction(loss["rho"]))
+    if isinstance(loss, ZCDP):
+        rho = float(loss.rho)
         return (
-            f"This release hides {row}: together with all else that was paid for from the same account it is "
-            f"ρ-zero-concentrated differentially private with ρ = {loss['rho']} "
+            f"This release hides {hidden}: together with all else that was paid for from the same account it is "
+            f"ρ-zero-concentrated differentially private with ρ = {loss.rho} "
             f"(for δ = 10⁻⁶, ε is at most {rho + 2 * math.sqrt(rho * math.log(1e6)):.3g})."
         )
-    epsilon = float(Fraction(loss["epsilon"]))
-    delta = f" up to a chance of δ = {loss['delta']}" if Fraction(loss.get("delta", "0")) else ""
+    delta = f" up to a chance of δ = {loss.delta}" if isinstance(loss, ApproxDP) and loss.delta else ""
     return (
-        f"This release hides {row}: together with all else that was paid for from the same account, it makes nothing "
-        f"that anyone could conclude more than {math.exp(epsilon):.3g} times as likely (ε = {loss['epsilon']}){delta}."
+        f"This release hides {hidden}: together with all else that was paid for from the same account, it makes "
+        f"nothing that anyone could conclude more than {math.exp(float(loss.epsilon)):.3g} times as likely "
+        f"(ε = {loss.epsilon}){delta}."
     )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from discreet.learn.learner import stated
+from discreet.learn.learner import Prior, arrange_graph, stated
 from discreet.networks.posterior import Posterior
 from discreet.networks.provenance import Provenance
 from discreet.papers.fourier import (
@@ -17,20 +16,19 @@ from discreet.papers.fourier import (
     make_basis,
     reconstruct,
 )
-from discreet.papers.independent import Prior, arrange_graph
-from discreet.papers.linear import ProductStatistics
+from discreet.papers.linear import LinearStatistics, ProductStatistics
 from discreet.papers.posterior.updates import make_posterior, require_prior
 from discreet.values.errors import MechanismError
 from discreet.values.graph import DAG
 from discreet.values.table import Table
 
 if TYPE_CHECKING:
-    from discreet.core.airlock import Airlock, Spend
+    from discreet.core.queries import Keeper, Spend
 
 
 @stated
 def fourier(
-    airlock: Airlock,
+    airlock: Keeper,
     dag: DAG,
     *,
     spend: Spend,
@@ -54,15 +52,20 @@ def fourier(
     sizes = airlock.schema.sizes
     pseudo = require_prior(prior, graph, sizes)
     closure = close_downward(graph.families())
-    replaced = airlock.unit.value == "replace-one"
+    replaced = airlock.unit.fixes_rows
     skip = replaced and sensitivity == "exact"  # the empty set's coefficient is n, which is public then
     statistics = ProductStatistics(
         closure[1:] if skip else closure, {name: make_basis(sizes[name]) for name in graph.nodes}
     )
     printed = count_coefficients(closure, sizes) * (2 if replaced else 1)
-    found = airlock.measure_linear(
-        statistics, spend=cost, sensitivity=printed if sensitivity == "paper" else None, request=request
+    query = LinearStatistics.price(
+        statistics,
+        cost,
+        unit=airlock.unit,
+        sizes=sizes,
+        sensitivity=printed if sensitivity == "paper" else None,
     )
+    found = airlock.ask(query, request=request)
     blocks = list(found.blocks)
     if skip:
         blocks.insert(0, Table((), np.array(airlock.rows, dtype=np.int64)))
@@ -73,7 +76,5 @@ def fourier(
     updates = reconstruct(blocks, graph.families(), sizes)
     most = float(airlock.rows) if replaced and stealth is None else np.inf
     details = {"coefficients": found.to_json(), "stealth": stealth, "sensitivity": sensitivity}
-    provenance = Provenance(
-        "posterior fourier", airlock.unit.value, json.dumps(cost.to_json()), (), details=details
-    )
+    provenance = Provenance("posterior fourier", airlock.unit, cost, (), details=details)
     return make_posterior(airlock, graph, pseudo, updates, most, provenance)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.learn.learner import stated
+from discreet.learn.learner import Prior, arrange_graph, stated
 from discreet.networks.network import Network
 from discreet.papers.grid_draws import POINTS, calibrate_maximum
-from discreet.papers.independent import Prior, arrange_graph
 from discreet.papers.posterior.samples import make_network
 from discreet.papers.posterior.updates import require_prior
 from discreet.values.graph import DAG
 
 if TYPE_CHECKING:
-    from discreet.core.airlock import Airlock, Spend
+    from discreet.core.queries import Keeper, Spend
 
 FLOOR_SHARE = 0.1
 """Without a floor of its own, every probability is at least this share of the uniform one of the largest domain."""
@@ -21,7 +20,7 @@ FLOOR_SHARE = 0.1
 
 @stated
 def maximum(
-    airlock: Airlock,
+    airlock: Keeper,
     dag: DAG,
     *,
     spend: Spend,
@@ -42,5 +41,5 @@ def maximum(
     specification = calibrate_maximum(
         graph.families(), pseudo, cost, unit=airlock.unit, floor=omega, points=points
     )
-    drawn = airlock.draw(specification, request=request)
+    drawn = airlock.ask(specification, request=request)
     return make_network(airlock, graph, specification, drawn, cost, {"floor": omega})

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from discreet.learn.learner import stated
+from discreet.learn.learner import Prior, arrange_graph, stated
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.papers.grid_draws import POINTS, PosteriorDraw, calibrate_sample, place_points
-from discreet.papers.independent import Prior, arrange_graph
 from discreet.papers.posterior.updates import require_prior
 from discreet.values.errors import MechanismError
 from discreet.values.graph import DAG
 from discreet.values.table import Table
 
 if TYPE_CHECKING:
-    from discreet.core.airlock import Airlock, Spend
+    from discreet.core.queries import Keeper, Spend
     from discreet.values.budget import Finite
 
 
 @stated
 def sample(
-    airlock: Airlock,
+    airlock: Keeper,
     dag: DAG,
     *,
     spend: Spend,
@@ -47,7 +45,7 @@ def sample(
     found = []
     for i in range(samples):
         name = None if request is None else f"{request}/sample-{i + 1}"
-        drawn = airlock.draw(specification, request=name)
+        drawn = airlock.ask(specification, request=name)
         details = {"sample": i + 1, "of": samples}
         # Each says what all cost: whoever has one may have the others, too.
         found.append(make_network(airlock, graph, specification, drawn, cost, details))
@@ -55,7 +53,7 @@ def sample(
 
 
 def make_network(
-    airlock: Airlock,
+    airlock: Keeper,
     dag: DAG,
     specification: PosteriorDraw,
     drawn: Sequence[Any],
@@ -74,8 +72,8 @@ def make_network(
     floors = {node.family[-1]: node.floor for node in specification.nodes}
     provenance = Provenance(
         specification.kind,
-        airlock.unit.value,
-        json.dumps(cost.to_json()),
+        airlock.unit,
+        cost,
         (),
         details={"floors": floors, **details},
     )

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.learn.learner import stated
+from discreet.learn.learner import Prior, arrange_graph, read_prior, stated
 from discreet.networks.posterior import Posterior
 from discreet.networks.provenance import Provenance
-from discreet.papers.independent import Prior, arrange_graph, read_prior
 from discreet.values.graph import DAG
 from discreet.values.table import Array, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from discreet.core.airlock import Airlock, Spend
+    from discreet.core.queries import Keeper, Spend
 
 
 @stated
 def laplace(
-    airlock: Airlock, dag: DAG, *, spend: Spend, prior: Prior = 1.0, request: str | None = None
+    airlock: Keeper, dag: DAG, *, spend: Spend, prior: Prior = 1.0, request: str | None = None
 ) -> Posterior:
     """The Dirichlet posterior with noisy counts: α + Z, Z the noisy table of each family cut off at 0 [002, Alg. 1].
 
@@ -32,19 +30,19 @@ def laplace(
     graph, cost = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
     pseudo = require_prior(prior, graph, airlock.schema.sizes)
     measured = airlock.measure(graph.families(), spend=cost, request=request)
-    most = float(airlock.rows) if airlock.unit.value == "replace-one" else np.inf
+    most = float(airlock.rows) if airlock.unit.fixes_rows else np.inf
     return make_posterior(
         airlock,
         graph,
         pseudo,
         [found.noisy for found in measured],
         most,
-        Provenance("posterior laplace", airlock.unit.value, json.dumps(cost.to_json()), tuple(measured)),
+        Provenance("posterior laplace", airlock.unit, cost, tuple(measured)),
     )
 
 
 def make_posterior(
-    airlock: Airlock,
+    airlock: Keeper,
     dag: DAG,
     prior: Sequence[Array],
     updates: Sequence[Table],

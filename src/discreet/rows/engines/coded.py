@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.papers.subsample import Subsampling
-from discreet.papers.sums import BoundedColumn
+from discreet.core.counter import Numbers, Sample
 from discreet.rows.limits import Limits
 from discreet.rows.readers.batches import Batch, Reader
 from discreet.rows.readers.duck import open_reader
 from discreet.rows.readers.recoded import RecodedReader
-from discreet.values.budget import Unit
 from discreet.values.errors import AirlockError, DataError, TooLarge
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 from discreet.values.wording import list_some, show
 
 MOST_SAMPLED = 2**27
@@ -78,31 +77,31 @@ class CodedCounter:
         """Whether the codes are held, or read again for each request."""
         return self._held is not None
 
-    def check(self, sets: Sequence[Sequence[str]], sampling: Subsampling | None = None) -> None:
+    def check(self, sets: Sequence[Sequence[str]], sample: Sample | None = None) -> None:
         """Refuse what `count` would refuse, without touching a row."""
         self._limits.require_request(self._schema, sets)
-        if sampling is None:
+        if sample is None:
             return
         if self._weighted:
             raise DataError(f"{self._reader.label}: rows with weights cannot be sampled one by one")
-        if sampling.unit is Unit.REPLACE_ONE and self._rows > MOST_SAMPLED:
+        if sample.unit is Unit.REPLACE_ONE and self._rows > MOST_SAMPLED:
             raise TooLarge(f"a sample of fixed size is drawn from at most {MOST_SAMPLED:,} rows")
-        sampling.require_rows(self._rows)
+        sample.require_rows(self._rows)
 
-    def count(self, sets: Sequence[Sequence[str]], sampling: Subsampling | None = None) -> list[Table]:
+    def count(self, sets: Sequence[Sequence[str]], sample: Sample | None = None) -> list[Table]:
         """One exact int64 table for each attribute set, axes in the order asked; one pass for all of them.
 
-        With `sampling`, of a fresh and secret sample of the rows; the same sample for all sets of the request.
+        With `sample`, of a fresh and secret sample of the rows; the same sample for all sets of the request.
         """
         from discreet.rows.engines import packed
         from discreet.rows.engines.kernels import Tally
 
         if self._closed:
             raise AirlockError("the counter is closed; open the data again")
-        self.check(sets, sampling)
+        self.check(sets, sample)
         asked = self._limits.require_request(self._schema, sets)
         names = [name for name in self._schema.names if any(name in members for members in asked)]
-        chosen = None if sampling is None else sampling.draw(self._rows)
+        chosen = None if sample is None else sample.draw(self._rows)
         if not names:  # the table without axes is the number of rows, or of those in the sample
             total = self._units if chosen is None else np.count_nonzero(chosen)
             return [Table((), np.array(total, dtype=np.int64)) for _ in asked]
@@ -128,26 +127,21 @@ class CodedCounter:
             )
         return [Table(members, values) for members, values in zip(asked, tally.finish(), strict=True)]
 
-    def check_sums(self, columns: Sequence[BoundedColumn]) -> None:
+    def check_numbers(self, names: Sequence[str]) -> None:
         """Refuse a column that was not opened as a number."""
-        for column in columns:
-            if column.name not in self._numbers:
+        for name in names:
+            if name not in self._numbers:
                 opened = list_some(self._numbers) if self._numbers else "none"
-                raise DataError(f"cannot sum {show(column.name)}; opened as numbers: {opened}")
+                raise DataError(f"cannot sum {show(name)}; opened as numbers: {opened}")
 
-    def sum(self, columns: Sequence[BoundedColumn]) -> list[npt.NDArray[np.int64]]:
-        """The exact sum of each column in steps of its grid, every value clipped to its bounds first."""
+    def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
+        """The values of number columns, read again in batches."""
         if self._closed:
             raise AirlockError("the counter is closed; open the data again")
-        self.check_sums(columns)
+        self.check_numbers(names)
         self._require_unchanged()
-        totals = [0] * len(columns)
-        for numbers, weights in self._reader.read_numbers([column.name for column in columns]):
-            for i, (column, values) in enumerate(zip(columns, numbers, strict=True)):
-                steps = column.count_steps(values)
-                totals[i] += int(steps.sum() if weights is None else (steps * weights).sum())
+        yield from self._reader.read_numbers(names)
         self._require_unchanged()
-        return [np.array(total, dtype=np.int64) for total in totals]
 
     def encode(self, encoding: Encoding) -> CodedCounter:
         """The same rows over the attributes of an encoding's view; what it keeps of them comes on top."""

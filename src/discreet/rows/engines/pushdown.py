@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.papers.subsample import Subsampling
-from discreet.papers.sums import BoundedColumn
+from discreet.core.counter import Numbers, Sample
 from discreet.rows.engines.ibis_codes import encode_columns
 from discreet.rows.limits import MAX_WEIGHT, Limits
 from discreet.rows.readers.batches import refuse_weight
@@ -75,20 +73,20 @@ class PushdownCounter:
         """The true number of rows, or the sum of the weights."""
         return self._units
 
-    def check(self, sets: Sequence[Sequence[str]], sampling: Subsampling | None = None) -> None:
+    def check(self, sets: Sequence[Sequence[str]], sample: Sample | None = None) -> None:
         """Refuse what `count` would refuse, without asking the engine."""
         self._limits.require_request(self._schema, sets)
-        if sampling is not None:
+        if sample is not None:
             raise DataError(
                 f"{self._label}: a secret sample cannot be drawn inside an engine, whose random numbers can be "
                 "predicted; read the rows from a file or a frame"
             )
 
-    def count(self, sets: Sequence[Sequence[str]], sampling: Subsampling | None = None) -> list[Table]:
+    def count(self, sets: Sequence[Sequence[str]], sample: Sample | None = None) -> list[Table]:
         """One exact int64 table for each attribute set, axes in the order asked; one query for all of them."""
         if self._closed:
             raise AirlockError("the counter is closed; open the data again")
-        self.check(sets, sampling)
+        self.check(sets, sample)
         asked = self._limits.require_request(self._schema, sets)
         place = {name: i for i, name in enumerate(self._schema.names)}
         grouped = sorted({tuple(sorted(place[name] for name in members)) for members in asked if members})
@@ -101,14 +99,14 @@ class PushdownCounter:
             tables.append(Table(names, counted[places]).arrange(members))
         return tables
 
-    def check_sums(self, columns: Sequence[BoundedColumn]) -> None:
-        """Refuse: engines round and clip in ways of their own, and the sensitivity hangs on both."""
+    def check_numbers(self, names: Sequence[str]) -> None:
+        """Refuse: engines round and clip in ways of their own, and the sensitivity of a sum hangs on both."""
         raise DataError(f"{self._label}: numbers are summed only where rows are read from a file or a frame")
 
-    def sum(self, columns: Sequence[BoundedColumn]) -> list[npt.NDArray[np.int64]]:
-        """Refused, as `check_sums` says."""
-        self.check_sums(columns)
-        return []
+    def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
+        """Refused, as `check_numbers` says."""
+        self.check_numbers(names)
+        yield from ()
 
     def encode(self, encoding: Encoding) -> PushdownCounter:
         """Refuse: a search over bits or groups asks for more tables than an engine answers in any useful time."""
