@@ -15,6 +15,7 @@ import pytest
 import discreet as dc
 from discreet.doors.cli import main
 from discreet.networks.credal import CredalNetwork, contaminate
+from discreet.networks.formats.documents import describe_provenance
 from discreet.networks.formats.model_files import parse, read, read_graph, read_model
 from discreet.networks.formats.release import Release, read_release
 from discreet.networks.network import Network
@@ -76,7 +77,8 @@ def test_a_posterior_survives_to_the_last_bit() -> None:
             np.testing.assert_array_equal(mine.values, theirs.values)
         assert json.dumps(again.to_json()) == text
     assert again.provenance is not None
-    assert again.provenance.to_json() == read_release(GOLDEN / "planned.json").provenance.to_json()
+    known = read_release(GOLDEN / "planned.json").provenance
+    assert describe_provenance(again.provenance) == describe_provenance(known)
 
 
 @pytest.mark.parametrize(

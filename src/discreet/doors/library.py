@@ -65,7 +65,5 @@ def verify(
     from discreet.stores.opening import open_ledger
 
     with ExitStack() as stack:
-        opened = (
-            stack.enter_context(open_ledger(ledger)) if isinstance(ledger, str | os.PathLike) else ledger
-        )
+        opened = stack.enter_context(open_ledger(ledger)) if isinstance(ledger, str | os.PathLike) else ledger
         return check(release, opened) if isinstance(release, Document) else verify_file(release, opened)

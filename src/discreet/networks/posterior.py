@@ -19,8 +19,10 @@ from discreet.networks.formats.documents import (
     LARGEST,
     Kind,
     describe_graph,
+    describe_provenance,
     describe_tables,
     restore_graph,
+    restore_provenance,
     restore_tables,
 )
 from discreet.networks.network import Network
@@ -68,7 +70,7 @@ class Posterior:
         alphas = restore_tables(found["alphas"], "alphas", dag, schema, LARGEST)
         known = found["provenance"]
         return cls(
-            schema, dag, alphas, provenance=None if known is None else Provenance.from_json(known, schema)
+            schema, dag, alphas, provenance=None if known is None else restore_provenance(known, schema)
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -77,7 +79,7 @@ class Posterior:
             schema=self.schema.to_json(),
             parents=describe_graph(self.dag),
             alphas=describe_tables(self.alphas),
-            provenance=None if self.provenance is None else self.provenance.to_json(),
+            provenance=None if self.provenance is None else describe_provenance(self.provenance),
         )
 
     def write(self, path: str | os.PathLike[str]) -> None:

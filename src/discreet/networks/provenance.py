@@ -9,24 +9,12 @@ from typing import Any
 import numpy as np
 
 from discreet.values.budget import Budget
-from discreet.values.errors import FormatError
 from discreet.values.graph import DAG
-from discreet.values.measurement import Measurement, read_cost, read_unit
+from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.statement import Statement
 from discreet.values.table import Table
 from discreet.values.unit import Unit
-from discreet.values.wording import list_some, show
-
-KEYS = {
-    "learner": str,
-    "unit": str,
-    "cost": dict,
-    "measurements": list,
-    "predicted error": dict,
-    "details": dict,
-    "statement": dict,
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,46 +32,6 @@ class Provenance:
     """What else the learner decided, as plain JSON values: shares, order, options."""
     statement: Statement | None = None
     """The privacy statement: `Airlock.statement` as it was when the last answer had been paid for."""
-
-    def to_json(self) -> dict[str, Any]:
-        """All of it as plain JSON values."""
-        return {
-            "learner": self.learner,
-            "unit": self.unit.value,
-            "cost": self.cost.to_json(),
-            "measurements": [measurement.to_json() for measurement in self.measurements],
-            "predicted error": dict(self.predicted_error),
-            "details": dict(self.details),
-            "statement": {} if self.statement is None else self.statement.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, document: object, schema: Schema) -> Provenance:
-        """The provenance of a network over this schema; whatever else stood there would be published without a look."""
-        if not isinstance(document, Mapping) or set(document) != set(KEYS):
-            raise FormatError(f"a provenance has the keys {list_some(sorted(KEYS))}")
-        for key, kind in KEYS.items():
-            if not isinstance(document[key], kind):
-                raise FormatError(f"the {key} of a provenance cannot be {show(document[key])}")
-        errors = document["predicted error"]
-        if not all(isinstance(value, float | int) for value in errors.values()):
-            raise FormatError("the predicted error of a provenance holds a number for each attribute")
-        measurements = tuple(Measurement.from_json(found) for found in document["measurements"])
-        for measurement in measurements:
-            for name, size in measurement.noisy.sizes.items():
-                if name not in schema or schema[name].size != size:
-                    raise FormatError(
-                        f"a measurement over {show(name)} with {size} levels does not fit the schema"
-                    )
-        return cls(
-            document["learner"],
-            read_unit(document["unit"]),
-            read_cost(document["cost"]),
-            measurements,
-            errors,
-            document["details"],
-            Statement.from_json(document["statement"]) if document["statement"] else None,
-        )
 
 
 def find_declared(schema: Schema, provenance: Provenance | None) -> Schema:

@@ -17,9 +17,12 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from discreet.networks.provenance import Provenance
 from discreet.values.errors import DiscreetError, FormatError, TooLarge
 from discreet.values.graph import DAG
+from discreet.values.measurement import Measurement, read_cost, read_unit
 from discreet.values.schema import Schema
+from discreet.values.statement import Statement
 from discreet.values.table import Table, count_cells
 from discreet.values.wording import list_some, show
 
@@ -36,6 +39,16 @@ LARGEST = sys.float_info.max
 """The largest number that a table may hold."""
 
 _HOLDERS = frozenset({list, dict})
+
+_PROVENANCE = {
+    "learner": str,
+    "unit": str,
+    "cost": dict,
+    "measurements": list,
+    "predicted error": dict,
+    "details": dict,
+    "statement": dict,
+}
 
 Found = TypeVar("Found")
 
@@ -149,6 +162,47 @@ def restore_tables(
     return tuple(
         _restore_table(dag.family(name), values, sizes, most)
         for name, values in zip(dag.nodes, columns, strict=True)
+    )
+
+
+def describe_provenance(provenance: Provenance) -> dict[str, Any]:
+    """Where a model comes from, as plain JSON values."""
+    return {
+        "learner": provenance.learner,
+        "unit": provenance.unit.value,
+        "cost": provenance.cost.to_json(),
+        "measurements": [measurement.to_json() for measurement in provenance.measurements],
+        "predicted error": dict(provenance.predicted_error),
+        "details": dict(provenance.details),
+        "statement": {} if provenance.statement is None else provenance.statement.to_json(),
+    }
+
+
+def restore_provenance(document: object, schema: Schema) -> Provenance:
+    """Where a model over this schema comes from; whatever else stood there would be published without a look."""
+    if not isinstance(document, Mapping) or set(document) != set(_PROVENANCE):
+        raise FormatError(f"a provenance has the keys {list_some(sorted(_PROVENANCE))}")
+    for key, kind in _PROVENANCE.items():
+        if not isinstance(document[key], kind):
+            raise FormatError(f"the {key} of a provenance cannot be {show(document[key])}")
+    errors = document["predicted error"]
+    if not all(isinstance(value, float | int) for value in errors.values()):
+        raise FormatError("the predicted error of a provenance holds a number for each attribute")
+    measurements = tuple(Measurement.from_json(found) for found in document["measurements"])
+    for measurement in measurements:
+        for name, size in measurement.noisy.sizes.items():
+            if name not in schema or schema[name].size != size:
+                raise FormatError(
+                    f"a measurement over {show(name)} with {size} levels does not fit the schema"
+                )
+    return Provenance(
+        document["learner"],
+        read_unit(document["unit"]),
+        read_cost(document["cost"]),
+        measurements,
+        errors,
+        document["details"],
+        Statement.from_json(document["statement"]) if document["statement"] else None,
     )
 
 

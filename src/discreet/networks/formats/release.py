@@ -15,7 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 
-from discreet.networks.formats.documents import MAX_BYTES, Kind, parse_document, refuse_unknown_keys
+from discreet.networks.formats.documents import (
+    MAX_BYTES,
+    Kind,
+    describe_provenance,
+    parse_document,
+    refuse_unknown_keys,
+    restore_provenance,
+)
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.budget import ZCDP, ApproxDP, Infinite
@@ -68,7 +75,7 @@ def format_release(release: Release) -> str:
     document = RELEASE.describe(
         promise=release.promise,
         network=release.network.to_json(),
-        provenance=release.provenance.to_json(),
+        provenance=describe_provenance(release.provenance),
         software=dict(release.software),
     )
     return RELEASE.format_text(document)
@@ -91,7 +98,7 @@ def restore_release(document: object) -> Release:
     if not isinstance(found["promise"], str):
         raise FormatError("the promise must be text")
     network = Network.from_json(found["network"])
-    provenance = Provenance.from_json(found["provenance"], network.schema)
+    provenance = restore_provenance(found["provenance"], network.schema)
     return Release(replace(network, provenance=provenance), found["promise"], dict(software))
 
 
