@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from discreet import learners as learn
     from discreet.core.airlock import Airlock
     from discreet.core.ledger import Ledger
+    from discreet.doors.library import plan, read, verify
+    from discreet.doors.release import Release, release
     from discreet.entrance import open_airlock
-    from discreet.learn import greedy as structure
+    from discreet.learning import greedy as structure
     from discreet.networks import credal, examples
     from discreet.networks.formats.bif import read_bif, write_bif
     from discreet.networks.formats.network_json import read_network, write_network
@@ -42,6 +44,7 @@ __all__ = [
     "Measurement",
     "Network",
     "PureDP",
+    "Release",
     "Rows",
     "Schema",
     "Table",
@@ -54,11 +57,15 @@ __all__ = [
     "learn",
     "open_airlock",
     "open_ledger",
+    "plan",
     "posterior",
+    "read",
     "read_bif",
     "read_network",
     "read_release",
+    "release",
     "structure",
+    "verify",
     "write_bif",
     "write_network",
     "write_release",
@@ -75,6 +82,7 @@ _HOMES = {
     "Measurement": "discreet.values.measurement",
     "Network": "discreet.networks.network",
     "PureDP": "discreet.values.budget",
+    "Release": "discreet.doors.release",
     "Rows": "discreet.networks.synthetic",
     "Schema": "discreet.values.schema.declaration",
     "Table": "discreet.values.table",
@@ -87,11 +95,15 @@ _HOMES = {
     "learn": "discreet.learners",
     "open_airlock": "discreet.entrance",
     "open_ledger": "discreet.stores.opening",
+    "plan": "discreet.doors.library",
     "posterior": "discreet.papers.posterior",
+    "read": "discreet.doors.library",
+    "release": "discreet.doors.release",
+    "verify": "discreet.doors.library",
     "read_bif": "discreet.networks.formats.bif",
     "read_network": "discreet.networks.formats.network_json",
     "read_release": "discreet.networks.formats.release",
-    "structure": "discreet.learn.greedy",
+    "structure": "discreet.learning.greedy",
     "write_bif": "discreet.networks.formats.bif",
     "write_network": "discreet.networks.formats.network_json",
     "write_release": "discreet.networks.formats.release",

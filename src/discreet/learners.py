@@ -1,4 +1,4 @@
-"""The learners by name: `discreet.learn.planned(airlock, dag, spend="1")`; each is imported when it is asked for."""
+"""The learners by name: `discreet.learning.planned(airlock, dag, spend="1")`; each is imported when it is asked for."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from discreet.values.errors import MechanismError
 from discreet.values.graph import DAG
 
 if TYPE_CHECKING:
-    from discreet.learn.adaptive import adaptive
-    from discreet.learn.plan import plan
-    from discreet.learn.planned import planned
-    from discreet.learn.privbayes import privbayes
+    from discreet.learning.adaptive import adaptive
+    from discreet.learning.plan import plan
+    from discreet.learning.planned import planned
+    from discreet.learning.privbayes import privbayes
     from discreet.networks.network import Network
     from discreet.papers.dependent import dependent
     from discreet.papers.independent import independent
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["adaptive", "dependent", "independent", "plan", "planned", "privbayes"]
 
 _HOMES = {
-    "planned": "discreet.learn.planned",
+    "planned": "discreet.learning.planned",
     "independent": "discreet.papers.independent",
     "dependent": "discreet.papers.dependent",
-    "adaptive": "discreet.learn.adaptive",
-    "privbayes": "discreet.learn.privbayes",
-    "plan": "discreet.learn.plan",
+    "adaptive": "discreet.learning.adaptive",
+    "privbayes": "discreet.learning.privbayes",
+    "plan": "discreet.learning.plan",
 }
 WITH_GRAPH = ("planned", "independent", "dependent")
 """Learners of the tables of a public graph, best first."""

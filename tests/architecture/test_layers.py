@@ -17,11 +17,14 @@ PLANTED = {
     "a core that reads files by itself": ("core/airlock.py", "import discreet.rows.opening"),
     "a core that knows where its ledger lies": ("core/ledger.py", "import discreet.stores.sqlite"),
     "a core that computes": ("core/queries.py", "import discreet.compute.consistency"),
-    "a computation that imports the room of networks": ("compute/__init__.py", "import discreet.networks.network"),
+    "a computation that imports the room of networks": (
+        "compute/__init__.py",
+        "import discreet.networks.network",
+    ),
     "an estimate that goes back to the rows": ("networks/network.py", "import discreet.rows.opening"),
     "a network that asks what it cost": ("networks/network.py", "import discreet.core.ledger"),
-    "a learner that opens the rows itself": ("learn/planned.py", "import discreet.entrance"),
-    "a learner that draws its own noise": ("learn/adaptive.py", "import discreet.core.noise"),
+    "a learner that opens the rows itself": ("learning/planned.py", "import discreet.entrance"),
+    "a learner that draws its own noise": ("learning/adaptive.py", "import discreet.core.noise"),
     "noise drawn outside core.noise": ("values/budget.py", "import opendp.prelude"),
     "rows queried outside rows": ("networks/network.py", "import duckdb"),
     "an audit that draws noise": ("judge/__init__.py", "import discreet.core.noise"),
@@ -50,7 +53,9 @@ def test_a_planted_import_breaks_a_contract(offence: str, tmp_path: Path) -> Non
     """A contract that cannot fail is no contract: each forbidden arrow, once drawn, is reported."""
     module, line = PLANTED[offence]
     for name in (module, target_file(line)):
-        assert not name or (ROOT / "src/discreet" / name).exists(), f"{name} is gone: plant the offence elsewhere"
+        assert not name or (ROOT / "src/discreet" / name).exists(), (
+            f"{name} is gone: plant the offence elsewhere"
+        )
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
     with (tmp_path / "src/discreet" / module).open("a", encoding="utf-8") as source:

@@ -120,7 +120,6 @@ def count_by_hand(
 
 def assert_counts(counter: CounterProtocol, sets: Sequence[tuple[str, ...]], wanted: Sequence[Any]) -> None:
     """The counter answers with these int64 tables, axes in the order asked."""
-    assert isinstance(counter, CounterProtocol)
     found = counter.count(sets)
     counter.close()
     assert [table.axes for table in found] == list(sets)

@@ -34,6 +34,10 @@ from discreet.values.unit import Unit
 class Airlock(Keeper):
     """Rows that answer only through noise that was paid for; `discreet.open_airlock` makes one."""
 
+    __slots__ = (
+        "_account", "_asked", "_close", "_ledger", "_marks", "_parent", "_process", "_schema", "_true_counts",
+    )  # fmt: skip
+
     def __init__(
         self,
         counter: Counter,

@@ -31,7 +31,7 @@ The rows are drawn from the textbook network "{name}": nobody's secret. Treat th
 Run these here, in this folder:
 
     discreet budget init clinic.ledger --account clinic --epsilon 2
-    discreet plan patients.csv --schema schema.toml --graph graph.bif --epsilon 1
+    discreet plan --schema schema.toml --graph graph.bif --epsilon 1
     discreet release patients.csv --schema schema.toml --graph graph.bif --epsilon 1 \\
         --ledger clinic.ledger --account clinic --out published
     discreet verify published/release.json --ledger clinic.ledger

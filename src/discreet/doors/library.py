@@ -23,12 +23,10 @@ if TYPE_CHECKING:
 
 def read(path: str | os.PathLike[str]) -> Release | Network | CredalNetwork:
     """Whatever a file holds: a release, a network (also BIF), a credal network; told by its content."""
-    from discreet.networks.formats.reading import read_any
+    from discreet.networks.formats.release import read_release
 
-    found = read_any(path)
-    if isinstance(found, Document):
-        return Release(found.network, found.promise, found.software)
-    return found
+    found = read_release(path)
+    return Release(found.network, found.promise, found.software)
 
 
 def plan(
@@ -64,7 +62,5 @@ def verify(
     from discreet.stores.opening import open_ledger
 
     with ExitStack() as stack:
-        opened = (
-            stack.enter_context(open_ledger(ledger)) if isinstance(ledger, str | os.PathLike) else ledger
-        )
+        opened = stack.enter_context(open_ledger(ledger)) if isinstance(ledger, str | os.PathLike) else ledger
         return check(release, opened) if isinstance(release, Document) else verify_file(release, opened)
