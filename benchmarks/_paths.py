@@ -16,19 +16,19 @@ ROOT = Path(__file__).resolve().parents[1]
 PREPARE = """
 import discreet as dc
 clinic = dc.examples.asia()
-clinic.sample(10_000, rng=1).write("patients.csv")
+clinic.sample(10_000, rng=1).write("patients.parquet")
 clinic.schema.write("schema.toml")
 clinic.write_bif("graph.bif")
-dc.release("patients.csv", "schema.toml", "graph.bif", epsilon=1).write("before.json")
+dc.release("patients.parquet", "schema.toml", "graph.bif", epsilon=1).write("before.json")
 """
 JOBS = {
     "release": """
 import discreet as dc
-dc.release("patients.csv", "schema.toml", "graph.bif", epsilon=1, ledger="l", account="a", create=True).write("r.json")
+dc.release("patients.parquet", "schema.toml", "graph.bif", epsilon=1, ledger="l", account="a", create=True).write("r.json")
 """,
     "search": """
 import discreet as dc
-dc.release("patients.csv", "schema.toml", epsilon=1, ledger="m", account="a", create=True).write("s.json")
+dc.release("patients.parquet", "schema.toml", epsilon=1, ledger="m", account="a", create=True).write("s.json")
 """,
     "query": """
 import discreet as dc

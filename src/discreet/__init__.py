@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
     from discreet.doors.library import plan, read, verify
     from discreet.doors.release import Release, release
-    from discreet.entrance import open_airlock
+    from discreet.entrance import open_airlock, open_ledger
     from discreet.learning import greedy as structure
     from discreet.networks import credal, examples
     from discreet.networks.formats.bif import read_bif, write_bif
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from discreet.networks.network import Network
     from discreet.networks.synthetic import Rows
     from discreet.papers import posterior
-    from discreet.stores.opening import open_ledger
     from discreet.values import errors
     from discreet.values.budget import ZCDP, ApproxDP, PureDP
     from discreet.values.graph import DAG
@@ -94,7 +93,7 @@ _HOMES = {
     "examples": "discreet.networks.examples",
     "learn": "discreet.learners",
     "open_airlock": "discreet.entrance",
-    "open_ledger": "discreet.stores.opening",
+    "open_ledger": "discreet.entrance",
     "plan": "discreet.doors.library",
     "posterior": "discreet.papers.posterior",
     "read": "discreet.doors.library",

@@ -1,4 +1,4 @@
-"""The one way into the airlock from outside: rows first, then the ledger, so that bad rows leave nothing behind."""
+"""The one way in from outside: ledgers and airlocks are opened here, and nowhere else."""
 
 from __future__ import annotations
 
@@ -13,11 +13,26 @@ from discreet.core.book import Account, spell
 from discreet.core.ledger import Ledger, require_line
 from discreet.rows.opening import open_counter
 from discreet.stores.memory import MemoryLedger
-from discreet.stores.opening import exists, open_ledger
 from discreet.values.budget import ApproxDP, Finite, PureDP, read_budget
 from discreet.values.errors import AirlockError, BudgetError, LedgerError, Overspent
 from discreet.values.schema import Schema
 from discreet.values.unit import Unit
+
+
+def open_ledger(place: str | os.PathLike[str], *, create: bool = False, patience: float = 30.0) -> Ledger:
+    """Open the ledger at a path, or at a postgresql:// address; `create` makes it if it is not there.
+
+    `patience` is how many seconds to wait for another writer. A missing ledger is an error unless `create` is
+    asked for, because a mistyped name would otherwise come with a fresh budget.
+    """
+    text = os.fspath(place)
+    if _is_address(text):
+        from discreet.stores.postgres import PostgresStore
+
+        return Ledger(PostgresStore(text, create=create, patience=patience))
+    from discreet.stores.sqlite import SqliteStore
+
+    return Ledger(SqliteStore(Path(text), create=create, patience=patience))
 
 
 def open_airlock(
@@ -94,7 +109,7 @@ def _find_ledger(
         return MemoryLedger()
     if isinstance(ledger, Ledger):
         return ledger
-    if exists(ledger):
+    if _is_address(os.fspath(ledger)) or Path(ledger).exists():  # a server is asked only when it is opened
         return stack.enter_context(open_ledger(ledger))
     if create:
         return None
@@ -146,3 +161,7 @@ def _name_data(data: Any, *, durable: bool) -> str:
     if durable:
         raise AirlockError("data that is not a file needs a name in the ledger: give `account`")
     return "simulation"
+
+
+def _is_address(text: str) -> bool:
+    return text.startswith(("postgresql://", "postgres://"))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.stores.opening import open_ledger
+from discreet.entrance import open_ledger
 from discreet.values.budget import PureDP
 
 CHILD = """

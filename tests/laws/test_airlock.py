@@ -16,10 +16,9 @@ import discreet as dc
 from discreet.core.airlock import Airlock
 from discreet.core.chain import Anchor
 from discreet.core.scores import IndependenceDistance, ModelError, MutualInformation
-from discreet.entrance import open_airlock
+from discreet.entrance import open_airlock, open_ledger
 from discreet.papers.subsample import Subsampling, sample_tables
 from discreet.papers.sums import BoundedColumn, Sums
-from discreet.stores.opening import open_ledger
 from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP
 from discreet.values.errors import AirlockError, BudgetError, DiscreetError, LedgerError, Overspent
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from chance import SURE, within_attempts
 from discreet.doors.cli import app
 from discreet.doors.release import release as make_release_of_rows
-from discreet.entrance import open_airlock
+from discreet.entrance import open_airlock, open_ledger
 from discreet.judge.empirical_epsilon import empirical_epsilon
 from discreet.judge.verify import verify
 from discreet.learning.greedy import greedy
@@ -25,9 +25,7 @@ from discreet.learning.parent_sets import limit_degree, maximal_sets
 from discreet.learning.privbayes import privbayes
 from discreet.networks.formats.release import format_release, parse_release
 from discreet.networks.network import Network
-from discreet.rows.engines.kernels import count_codes
-from discreet.rows.engines.packed import count_packed, pack
-from discreet.stores.opening import open_ledger
+from discreet.rows.engines.kernels import count_codes, count_packed, pack
 from discreet.values.budget import ZCDP, PureDP
 from discreet.values.errors import (
     AirlockError,

@@ -13,10 +13,10 @@ import discreet as dc
 from discreet.core.chain import Anchor
 from discreet.doors.cli import main
 from discreet.doors.release import release as make_release_of_rows
+from discreet.entrance import open_ledger
 from discreet.judge.preview import rehearse
 from discreet.networks.formats.release import format_release, make_release, parse_release, read_release
 from discreet.papers.independent import independent
-from discreet.stores.opening import open_ledger
 from discreet.values.budget import PureDP
 from discreet.values.errors import FormatError, LedgerError, Overspent
 

@@ -14,6 +14,7 @@ import pytest
 import discreet as dc
 from discreet.doors.cli import main
 from discreet.doors.release import release as make_release_of_rows
+from discreet.entrance import open_ledger
 from discreet.judge.replay import replay
 from discreet.judge.report import make_page
 from discreet.judge.verification import Verification
@@ -27,7 +28,6 @@ from discreet.networks.formats.release import format_release, make_release, pars
 from discreet.networks.network import Network
 from discreet.papers.independent import independent
 from discreet.papers.posterior import fourier, laplace, maximum, sample
-from discreet.stores.opening import open_ledger
 from discreet.values.budget import PureDP
 from discreet.values.errors import FormatError, LedgerError
 from discreet.values.graph import DAG

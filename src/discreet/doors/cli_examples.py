@@ -74,7 +74,7 @@ def write_example(network: Network, name: str, folder: Path, rows: int) -> list[
     """Write the files of an example; files of these names that hold something else are left alone and refused."""
     from discreet.networks.formats.bif import format_bif
     from discreet.values.files import write_text
-    from discreet.values.schema.toml import write_toml
+    from discreet.values.schema.document import write_toml
 
     texts = {
         "schema.toml": f"# What patients.csv may hold. All of it is public.\n{write_toml(network.schema)}",
