@@ -11,12 +11,11 @@ import pytest
 
 from discreet.core.airlock import Airlock
 from discreet.core.scores import ModelError
-from discreet.entrance import open_airlock
+from discreet.entrance import open_airlock, open_counter
 from discreet.papers.ball_draw import calibrate_ball
 from discreet.papers.grid_draws import calibrate_sample
 from discreet.papers.linear import MOST_MOVE, ProductStatistics
 from discreet.papers.sums import BoundedColumn
-from discreet.rows.opening import open_counter
 from discreet.values.budget import PureDP
 from discreet.values.errors import AirlockError, DataError, MechanismError, SchemaError, TooLarge
 from discreet.values.schema import Attribute, Schema

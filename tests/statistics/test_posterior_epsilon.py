@@ -12,6 +12,7 @@ from chance import SURE
 from discreet.core.counter import TrueCounts
 from discreet.core.mechanism import calibrate_counts
 from discreet.core.noise import add_noise
+from discreet.entrance import open_counter
 from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
 from discreet.papers.ball_draw import calibrate_ball
 from discreet.papers.fourier import close_downward, make_basis
@@ -24,7 +25,6 @@ from discreet.papers.grid_draws import (
 )
 from discreet.papers.linear import LinearStatistics, ProductStatistics
 from discreet.papers.sums import BoundedColumn
-from discreet.rows.opening import open_counter
 from discreet.values.budget import PureDP
 from discreet.values.schema import Attribute, Schema
 from discreet.values.table import Table

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.learners import WITHOUT_GRAPH, choose_learner, find_learner
+from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, find_learner
 from discreet.networks.formats.release import Release as Document
 from discreet.networks.formats.release import make_release, write_release
 from discreet.values.budget import Infinite, choose_budget, read_budget

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.core.conversion import afford_zcdp
-from discreet.learners import WITHOUT_GRAPH, choose_learner, find_learner
+from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, find_learner
 from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance

@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from discreet.core.queries import Choice, Query, Tables
-from discreet.learners import WITH_GRAPH, WITHOUT_GRAPH, find_learner
-from discreet.learning.learner import UNWRITTEN
+from discreet.learning.learner import UNWRITTEN, WITH_GRAPH, WITHOUT_GRAPH, find_learner
 from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance

@@ -325,21 +325,11 @@ def find_whole_levels(attribute: Attribute) -> dict[int, int]:
     return {value: code for value, code in found.items() if -(2**63) <= value < 2**63}
 
 
-def quote_text(text: str) -> str:
-    """A text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def quote_name(name: str) -> str:
-    """A name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _write_text_code(attribute: Attribute, text: str) -> list[str]:
     parts = [_look_up_text(attribute.levels, text)]
     if attribute.bins is not None:
         located = _write_bin(attribute.bins, f"TRY_CAST({text} AS DOUBLE)")
-        parts.append(f"CASE WHEN regexp_full_match({text}, {quote_text(NUMBER)}) THEN {located} END")
+        parts.append(f"CASE WHEN regexp_full_match({text}, {sources.quote_text(NUMBER)}) THEN {located} END")
     return parts
 
 
@@ -378,7 +368,7 @@ def _write_number_code(attribute: Attribute, column: str, kind: Kind) -> list[st
 
 def _look_up_text(levels: tuple[str, ...], text: str) -> str:
     # An enumeration is hashed once; a CASE would compare each value with each level.
-    return f"enum_code(TRY_CAST({text} AS ENUM({', '.join(map(quote_text, levels))})))"
+    return f"enum_code(TRY_CAST({text} AS ENUM({', '.join(map(sources.quote_text, levels))})))"
 
 
 def _write_bin(bins: Bins, number: str) -> str:
@@ -398,4 +388,4 @@ def _write_bin(bins: Bins, number: str) -> str:
 
 
 def _write_double(value: float) -> str:
-    return f"CAST({quote_text(repr(value))} AS DOUBLE)"
+    return f"CAST({sources.quote_text(repr(value))} AS DOUBLE)"

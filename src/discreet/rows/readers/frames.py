@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.rows.readers.batches import Batch, Numbers, check_numbers, check_weights
-from discreet.rows.readers.duck import quote_name
-from discreet.rows.readers.sources import list_wanted, place_columns
+from discreet.rows.readers.sources import list_wanted, place_columns, quote_name
 from discreet.values.errors import DataError
 from discreet.values.schema import Schema
 from discreet.values.wording import list_some, show

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from discreet.rows.limits import Limits, choose_threads
-from discreet.rows.readers.duck import quote_name, quote_text
 from discreet.values.errors import DataError
 from discreet.values.schema import Schema
 from discreet.values.wording import list_some, show
@@ -149,6 +148,16 @@ def find_table(connection: Any, label: str, table: str, where: str) -> tuple[tup
     if not tables:
         return None
     return tuple(row[3] for row in found), ".".join(map(quote_name, tables[0]))
+
+
+def quote_text(text: str) -> str:
+    """A text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quote_name(name: str) -> str:
+    """A name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def list_wanted(schema: Schema, weight: str | None, numbers: Sequence[str]) -> tuple[str, ...]:
