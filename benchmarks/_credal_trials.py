@@ -14,7 +14,7 @@ import numpy as np
 from _running import digest_sources
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
-from discreet.learn.planned import planned
+from discreet.learning.planned import planned
 from discreet.networks import examples
 from discreet.networks.credal import CredalNetwork, calibrated, from_noise, idm
 from discreet.networks.network import Network

@@ -18,7 +18,7 @@ def time_planned(sizes: Sequence[int], repeats: int) -> list[dict[str, float]]:
     """
     if not has_planned():
         return []
-    from discreet.learn.planned import planned
+    from discreet.learning.planned import planned
 
     network = examples.alarm()
     found: list[dict[str, float]] = []

@@ -127,7 +127,7 @@ def find_peer_file(name: str) -> Path | None:
 
 def has_planned() -> bool:
     """Whether the planned learner is part of this installation."""
-    return importlib.util.find_spec("discreet.learn.planned") is not None
+    return importlib.util.find_spec("discreet.learning.planned") is not None
 
 
 def learn(learner: str, case: Case, epsilon: str, run: int) -> Network:
@@ -143,7 +143,7 @@ def _find_learner(learner: str) -> Callable[[Airlock, discreet.DAG, str], Networ
     if learner == INDEPENDENT:
         return lambda airlock, dag, epsilon: independent(airlock, dag, spend=epsilon)
     if learner == PLANNED:
-        from discreet.learn.planned import planned
+        from discreet.learning.planned import planned
 
         return lambda airlock, dag, epsilon: planned(airlock, dag, spend=epsilon)
     weights = "paper" if learner == PRINTED else "inverse-variance"

@@ -11,9 +11,9 @@ from _paper004_data import Data
 from _paper004_journal import Job
 from discreet.core.scores import MutualInformation
 from discreet.entrance import open_airlock
-from discreet.learn.adaptive import adaptive
-from discreet.learn.greedy import greedy
-from discreet.learn.privbayes import privbayes
+from discreet.learning.adaptive import adaptive
+from discreet.learning.greedy import greedy
+from discreet.learning.privbayes import privbayes
 from discreet.networks.network import Network
 from discreet.values.budget import PureDP
 

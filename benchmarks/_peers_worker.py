@@ -29,8 +29,8 @@ Begin = Callable[[], None]
 
 def fit_ours(codes: Codes, task: dict[str, Any], begin: Begin) -> Draw:
     """Our default search in pure ε, PrivBayes in pure ε, or the default search in the ρ that the peers get."""
-    from discreet.learn.adaptive import adaptive
-    from discreet.learn.privbayes import privbayes
+    from discreet.learning.adaptive import adaptive
+    from discreet.learning.privbayes import privbayes
     from discreet.values.budget import ZCDP, PureDP
     from discreet.values.schema import Schema
 

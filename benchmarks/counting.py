@@ -59,7 +59,7 @@ def race(rows: int, repeats: int, threads: int) -> dict[str, Any]:
     import polars as pl
     import pyarrow as pa
 
-    from discreet.rows.opening import open_counter
+    from discreet.entrance import open_counter
 
     codes, sets = draw_codes(rows, SEED), choose_sets()
     counter = open_counter(pa.table(codes), make_schema(), threads=threads)
@@ -97,7 +97,7 @@ def race(rows: int, repeats: int, threads: int) -> dict[str, Any]:
 
 def stream(folder: str, memory: str) -> dict[str, Any]:
     """Seconds to open and to count Parquet files whose codes do not fit, and the peak of this process in MB."""
-    from discreet.rows.opening import open_counter
+    from discreet.entrance import open_counter
 
     open_counter({name: ["v0"] for name in NAMES}, make_schema("v")).count(choose_sets())  # load the kernels
     start = time.perf_counter()
@@ -127,7 +127,7 @@ def compare_engines(folder: str) -> dict[str, Any]:
     """Whether DuckDB and Spark, counting inside, agree with the codes on the same file; 1 or 0."""
     import ibis
 
-    from discreet.rows.opening import open_counter
+    from discreet.entrance import open_counter
 
     schema, sets, seconds = make_schema("v"), choose_sets(), {}
     file = str(next(Path(folder).glob("*.parquet")))

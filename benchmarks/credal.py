@@ -23,7 +23,7 @@ from _credal_trials import Custodian, Trials, ask, certify, count_frequencies, f
 from _running import progress
 from discreet.compute.bounds import bound
 from discreet.entrance import open_airlock
-from discreet.learn.planned import planned
+from discreet.learning.planned import planned
 from discreet.networks import examples
 from discreet.networks.credal import calibrated, from_noise
 from discreet.values.budget import PureDP

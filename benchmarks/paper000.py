@@ -129,7 +129,7 @@ def run_savings(cells: Cells, cases: Sequence[Case], learners: Sequence[str], si
 
 def run_peer(cases: Sequence[Case], size: Size, out: Path) -> dict[str, float]:
     """Private-PGM and our own estimate on the tables that planned measures; empty if it cannot be had."""
-    from discreet.learn.planned import estimate
+    from discreet.learning.planned import estimate
 
     python = open_environment(*ENVIRONMENT, install=size.install)
     if isinstance(python, str):

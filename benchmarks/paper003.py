@@ -38,7 +38,7 @@ from discreet.judge.attacks.noisy_tables import estimate_total, score_noisy
 from discreet.judge.attacks.power import count_above
 from discreet.judge.attacks.recover import recover_ratios
 from discreet.judge.attacks.statistics import Reference, centre, log_values
-from discreet.learn.planned import planned
+from discreet.learning.planned import planned
 from discreet.networks.credal import from_noise
 from discreet.networks.network import Network
 from discreet.values.budget import PureDP

@@ -27,8 +27,8 @@ from _paper004_figures import (
 )
 from _paper004_journal import Job, Journal, Row
 from discreet.entrance import open_airlock
-from discreet.learn.adaptive import adaptive
-from discreet.learn.privbayes import privbayes
+from discreet.learning.adaptive import adaptive
+from discreet.learning.privbayes import privbayes
 from discreet.values.budget import PureDP
 
 EPSILONS = ("0.05", "0.1", "0.2", "0.4", "0.8", "1.6")

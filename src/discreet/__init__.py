@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from discreet import learners as learn
     from discreet.core.airlock import Airlock
     from discreet.core.ledger import Ledger
-    from discreet.entrance import open_airlock
-    from discreet.learn import greedy as structure
+    from discreet.doors.library import plan, read, verify
+    from discreet.doors.release import Release, release
+    from discreet.entrance import open_airlock, open_ledger
+    from discreet.learning import greedy as structure
     from discreet.networks import credal, examples
     from discreet.networks.formats.bif import read_bif, write_bif
     from discreet.networks.formats.model_files import read_network, write_network
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from discreet.networks.network import Network
     from discreet.networks.synthetic import Rows
     from discreet.papers import posterior
-    from discreet.stores.opening import open_ledger
     from discreet.values import errors
     from discreet.values.budget import ZCDP, ApproxDP, PureDP
     from discreet.values.graph import DAG
@@ -42,6 +43,7 @@ __all__ = [
     "Measurement",
     "Network",
     "PureDP",
+    "Release",
     "Rows",
     "Schema",
     "Table",
@@ -54,11 +56,15 @@ __all__ = [
     "learn",
     "open_airlock",
     "open_ledger",
+    "plan",
     "posterior",
+    "read",
     "read_bif",
     "read_network",
     "read_release",
+    "release",
     "structure",
+    "verify",
     "write_bif",
     "write_network",
     "write_release",
@@ -75,6 +81,7 @@ _HOMES = {
     "Measurement": "discreet.values.measurement",
     "Network": "discreet.networks.network",
     "PureDP": "discreet.values.budget",
+    "Release": "discreet.doors.release",
     "Rows": "discreet.networks.synthetic",
     "Schema": "discreet.values.schema.declaration",
     "Table": "discreet.values.table",
@@ -86,12 +93,16 @@ _HOMES = {
     "examples": "discreet.networks.examples",
     "learn": "discreet.learners",
     "open_airlock": "discreet.entrance",
-    "open_ledger": "discreet.stores.opening",
+    "open_ledger": "discreet.entrance",
+    "plan": "discreet.doors.library",
     "posterior": "discreet.papers.posterior",
+    "read": "discreet.doors.library",
+    "release": "discreet.doors.release",
+    "verify": "discreet.doors.library",
     "read_bif": "discreet.networks.formats.bif",
     "read_network": "discreet.networks.formats.model_files",
     "read_release": "discreet.networks.formats.release",
-    "structure": "discreet.learn.greedy",
+    "structure": "discreet.learning.greedy",
     "write_bif": "discreet.networks.formats.bif",
     "write_network": "discreet.networks.formats.model_files",
     "write_release": "discreet.networks.formats.release",

@@ -1,4 +1,4 @@
-"""The one way into the airlock from outside: rows first, then the ledger, so that bad rows leave nothing behind."""
+"""The one way in from outside: rows, ledgers and airlocks are opened here, and nowhere else."""
 
 from __future__ import annotations
 
@@ -10,14 +10,67 @@ from typing import Any
 
 from discreet.core.airlock import Airlock
 from discreet.core.book import Account, spell
+from discreet.core.counter import Counter
 from discreet.core.ledger import Ledger, require_line
-from discreet.rows.opening import open_counter
+from discreet.rows.limits import MAX_ROWS, Limits, read_memory
 from discreet.stores.memory import MemoryLedger
-from discreet.stores.opening import exists, open_ledger
 from discreet.values.budget import ApproxDP, Finite, PureDP, read_budget
-from discreet.values.errors import AirlockError, BudgetError, LedgerError, Overspent
+from discreet.values.errors import AirlockError, BudgetError, DataError, LedgerError, Overspent
 from discreet.values.schema import Schema
 from discreet.values.unit import Unit
+
+
+def open_counter(
+    data: Any,
+    schema: Schema,
+    *,
+    memory: int | str | None = None,
+    weight: str | None = None,
+    numbers: Sequence[str] = (),
+    max_rows: int = MAX_ROWS,
+    threads: int | None = None,
+) -> Counter:
+    """The engine for this data, with every row already checked against the schema.
+
+    Read here and counted from codes: a file (CSV, Parquet, Arrow), a pandas or Polars frame, a mapping of
+    columns, an Arrow table or dataset, a `(connection, table)` pair of DuckDB or SQLite, or a text such as
+    "clinic.duckdb::visits". Counted where it is, so that only tables come back: an Ibis table, a Spark frame,
+    or a text such as "postgresql://host/db::visits".
+
+    `weight` names a column of non-negative integers for rows that were aggregated before; a table then sums
+    the weights, and adding or removing one unit of weight, not one row, changes a cell by one.
+    `numbers` names columns that may be summed, each a number in every row.
+    """
+    limits = Limits(read_memory(memory), max_rows, threads)
+    if isinstance(numbers, str):
+        raise DataError(f"the number columns are the text {numbers!r}; give a list of names")
+    if weight is not None and weight in schema:
+        raise DataError(
+            f"the weight column {weight!r} is also an attribute of the schema; it can be only one of the two"
+        )
+    if _lives_elsewhere(data):
+        from discreet.rows.engines.pushdown import PushdownCounter
+
+        return PushdownCounter.open(data, schema, weight=weight, limits=limits)
+    from discreet.rows.engines.coded import CodedCounter
+
+    return CodedCounter.open(data, schema, weight=weight, limits=limits, numbers=numbers)
+
+
+def open_ledger(place: str | os.PathLike[str], *, create: bool = False, patience: float = 30.0) -> Ledger:
+    """Open the ledger at a path, or at a postgresql:// address; `create` makes it if it is not there.
+
+    `patience` is how many seconds to wait for another writer. A missing ledger is an error unless `create` is
+    asked for, because a mistyped name would otherwise come with a fresh budget.
+    """
+    text = os.fspath(place)
+    if _is_address(text):
+        from discreet.stores.postgres import PostgresStore
+
+        return Ledger(PostgresStore(text, create=create, patience=patience))
+    from discreet.stores.sqlite import SqliteStore
+
+    return Ledger(SqliteStore(Path(text), create=create, patience=patience))
 
 
 def open_airlock(
@@ -94,7 +147,7 @@ def _find_ledger(
         return MemoryLedger()
     if isinstance(ledger, Ledger):
         return ledger
-    if exists(ledger):
+    if _is_address(os.fspath(ledger)) or Path(ledger).exists():  # a server is asked only when it is opened
         return stack.enter_context(open_ledger(ledger))
     if create:
         return None
@@ -146,3 +199,16 @@ def _name_data(data: Any, *, durable: bool) -> str:
     if durable:
         raise AirlockError("data that is not a file needs a name in the ledger: give `account`")
     return "simulation"
+
+
+def _is_address(text: str) -> bool:
+    return text.startswith(("postgresql://", "postgres://"))
+
+
+def _lives_elsewhere(data: Any) -> bool:
+    if isinstance(data, str | os.PathLike):
+        return os.fspath(data).startswith(("postgres://", "postgresql://"))
+    home = type(data).__module__.partition(".")[
+        0
+    ]  # told from the name, so that neither package is imported here
+    return home in ("ibis", "pyspark")

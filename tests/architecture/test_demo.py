@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import discreet
+from discreet.entrance import open_ledger
 from discreet.judge.verify import verify_file
-from discreet.stores.opening import open_ledger
 
 
 def run(folder: Path) -> str:

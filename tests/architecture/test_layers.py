@@ -14,17 +14,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 PLANTED = {
     "a table that opens the core's drawer": ("values/table.py", "import discreet.core.noise"),
-    "a core that reads files by itself": ("core/airlock.py", "import discreet.rows.opening"),
+    "a core that reads files by itself": ("core/airlock.py", "import discreet.rows.limits"),
     "a core that knows where its ledger lies": ("core/ledger.py", "import discreet.stores.sqlite"),
     "a core that computes": ("core/queries.py", "import discreet.compute.consistency"),
     "a computation that imports the room of networks": (
         "compute/__init__.py",
         "import discreet.networks.network",
     ),
-    "an estimate that goes back to the rows": ("networks/network.py", "import discreet.rows.opening"),
+    "an estimate that goes back to the rows": ("networks/network.py", "import discreet.rows.limits"),
     "a network that asks what it cost": ("networks/network.py", "import discreet.core.ledger"),
-    "a learner that opens the rows itself": ("learn/planned.py", "import discreet.entrance"),
-    "a learner that draws its own noise": ("learn/adaptive.py", "import discreet.core.noise"),
+    "a learner that opens the rows itself": ("learning/planned.py", "import discreet.entrance"),
+    "a learner that draws its own noise": ("learning/adaptive.py", "import discreet.core.noise"),
     "noise drawn outside core.noise": ("values/budget.py", "import opendp.prelude"),
     "rows queried outside rows": ("networks/network.py", "import duckdb"),
     "an audit that draws noise": ("judge/__init__.py", "import discreet.core.noise"),

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from discreet.stores.opening import open_ledger
+from discreet.entrance import open_ledger
 from discreet.values.budget import PureDP
 
 CHILD = """
 import json, os, signal, sys
 from discreet.core import queries as module
-from discreet.core.airlock import Airlock
 from discreet.core.ledger import Ledger
+from discreet.entrance import open_airlock
 from discreet.values.schema import Schema
 
 place, step, request = sys.argv[1], sys.argv[2], sys.argv[3]
@@ -42,7 +42,7 @@ def after(owner, name):
  "after answer": lambda: after(Ledger, "answer"), "never": lambda: None}[step]()
 
 schema = Schema.of({"a": ["x", "y"]})
-airlock = open_airlock({"a": ["x"] * 300 + ["y"] * 700}, schema, budget="1", ledger=place, account="t")
+airlock = open_airlock({"a": ["x"] * 300 + ["y"] * 700}, schema, budget="1", ledger=place, account="t", create=True)
 (answer,) = airlock.measure([("a",)], spend="1/10", request=request)
 print(json.dumps(answer.noisy.values.tolist()))
 """

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.entrance import open_counter
 from discreet.rows.limits import read_memory
-from discreet.rows.opening import open_counter
 from discreet.values.errors import DataError, DiscreetError, TooLarge
 from discreet.values.schema import Attribute, Schema
 
@@ -348,7 +348,7 @@ def test_memory_is_a_size() -> None:
 
 BOMB = """
 import json, resource, sys
-from discreet.rows.opening import open_counter
+from discreet.entrance import open_counter
 from discreet.values.schema import Schema
 counter = open_counter(sys.argv[1], Schema.of({name: ["f", "m"] for name in "abcdefgh"}), memory="64MB")
 table = counter.count([("a", "h")])[0]

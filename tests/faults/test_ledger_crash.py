@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from discreet.core.ledger import Ledger
-from discreet.stores.opening import open_ledger
+from discreet.entrance import open_ledger
 from discreet.stores.sqlite import SqliteStore
 from discreet.values.budget import PureDP
 from discreet.values.errors import LedgerError, Overspent

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from discreet.core.ledger import Ledger
+from discreet.entrance import open_ledger
 from discreet.stores.memory import MemoryLedger, MemoryStore
-from discreet.stores.opening import open_ledger
 from discreet.values.budget import PureDP
 from discreet.values.errors import LedgerError, Overspent
 

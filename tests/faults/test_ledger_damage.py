@@ -19,7 +19,7 @@ import pytest
 
 from discreet.core.chain import Anchor
 from discreet.core.ledger import Ledger
-from discreet.stores.opening import open_ledger
+from discreet.entrance import open_ledger
 from discreet.stores.sqlite import SCHEMA
 from discreet.values.budget import PureDP
 from discreet.values.errors import LedgerError
@@ -340,7 +340,7 @@ def test_a_read_only_file_can_be_shown_and_verified_but_not_spent_from() -> None
 FILL_UP = """
 import json, sys
 from discreet.values.budget import PureDP
-from discreet.stores.opening import open_ledger
+from discreet.entrance import open_ledger
 from discreet.values.errors import LedgerError
 place, limit = sys.argv[1], int(sys.argv[2])
 with open_ledger(place, create=True) as ledger:

@@ -13,8 +13,8 @@ import pytest
 import discreet as dc
 from discreet.core.ledger import Ledger
 from discreet.doors.cli import main
+from discreet.entrance import open_ledger
 from discreet.networks.formats.edges import format_edges
-from discreet.stores.opening import open_ledger
 from discreet.values.budget import PureDP
 
 CHILD = """

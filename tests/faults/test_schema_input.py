@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discreet.values.errors import DiscreetError, FormatError, SchemaError
 from discreet.values.schema import Attribute, Bins, Group, Schema, Taxonomy
-from discreet.values.schema.toml import MAX_BYTES, parse_toml
+from discreet.values.schema.document import MAX_BYTES, parse_toml
 
 
 def refusal(kind: type[DiscreetError], act: Callable[[], object]) -> str:

@@ -16,10 +16,9 @@ import discreet as dc
 from discreet.core.airlock import Airlock
 from discreet.core.chain import Anchor
 from discreet.core.scores import IndependenceDistance, ModelError, MutualInformation
-from discreet.entrance import open_airlock
-from discreet.papers.subsample import Subsampling
-from discreet.papers.sums import BoundedColumn
-from discreet.stores.opening import open_ledger
+from discreet.entrance import open_airlock, open_ledger
+from discreet.papers.subsample import Subsampling, sample_tables
+from discreet.papers.sums import BoundedColumn, Sums
 from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP
 from discreet.values.errors import AirlockError, BudgetError, DiscreetError, LedgerError, Overspent
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
@@ -78,21 +77,21 @@ def test_gaussian_noise_is_paid_in_rho_or_epsilon_delta_only() -> None:
 def test_a_secret_sample_is_counted_with_the_noise_that_amplification_affords() -> None:
     airlock = open_simulation()
     sampling = Subsampling(Fraction(1, 10), Unit.ADD_REMOVE)
-    (measured,) = airlock.measure([()], spend="20", sampling=sampling)
+    (measured,) = airlock.ask(sample_tables([()], PureDP(20), sampling))
     assert measured.law.scale < 1 / 20
     assert abs(int(measured.noisy.values) - ROWS / 10) < 8 * np.sqrt(ROWS * 0.09)
     fixed = open_simulation(unit="replace-one")
-    (exactly,) = fixed.measure([()], spend="20", sampling=Subsampling.fixed(100, ROWS))
+    (exactly,) = fixed.ask(sample_tables([()], PureDP(20), Subsampling.fixed(100, ROWS)))
     assert abs(int(exactly.noisy.values) - 100) <= 3
     assert (measured.rate, measured.cost.to_json()) == (Fraction(1, 10), {"epsilon": "20"}), (
         "the cost is what was charged"
     )
     before = fixed.anchor()
     with pytest.raises(DiscreetError, match="whole number"):
-        fixed.measure([()], spend="1", sampling=Subsampling(Fraction(1, 3), Unit.REPLACE_ONE))
+        fixed.ask(sample_tables([()], PureDP(1), Subsampling(Fraction(1, 3), Unit.REPLACE_ONE)))
     assert fixed.anchor() == before
     with pytest.raises(AirlockError, match="add-remove"):
-        fixed.measure([()], spend="1", sampling=sampling)
+        fixed.ask(sample_tables([()], PureDP(1), sampling))
 
 
 def test_a_selection_prefers_the_better_candidate_and_is_charged() -> None:
@@ -300,15 +299,16 @@ def test_a_bounded_sum_clips_every_value_whatever_holds_the_rows(
     airlock = open_airlock(
         place, NETWORK.schema.select(["smoke"]), budget="10000000", weight=weight, numbers=["income"]
     )
-    (measured,) = airlock.measure_sums([column], spend="9000000", request="sum")
+    query = Sums.price([column], PureDP(9_000_000), unit=airlock.unit)
+    (measured,) = airlock.ask(query, request="sum")
     steps = np.clip(np.rint(np.clip(INCOME, 0, 60_000) / 1000), 0, 60).astype(int)
     expected = int((steps * (weights if weight else 1)).sum())
     assert measured.steps == expected  # the scale is 60/9e6: no noise to speak of
     assert measured.law.scale == pytest.approx(60 / 9e6)
-    assert airlock.measure_sums([column], spend="9000000", request="sum")[0] == measured
+    assert airlock.ask(query, request="sum")[0] == measured
     before = airlock.anchor()
     with pytest.raises(DiscreetError, match="cannot sum 'age'"):
-        airlock.measure_sums([BoundedColumn("age", 0, 100)], spend="1")
+        airlock.ask(Sums.price([BoundedColumn("age", 0, 100)], PureDP(1), unit=airlock.unit))
     assert airlock.anchor() == before
 
 
@@ -321,16 +321,16 @@ def test_a_number_column_with_a_hole_is_refused_at_the_door(bad: object) -> None
 
 def test_the_statement_can_be_held_against_the_ledger(tmp_path: Path) -> None:
     with open_ledger(tmp_path / "ledger", create=True) as ledger:
-        airlock = open_airlock(DATA, NETWORK.schema, budget="2", ledger=ledger, account="clinic")
+        airlock = open_airlock(DATA, NETWORK.schema, budget="2", ledger=ledger, account="clinic", create=True)
         airlock.measure([()], spend="1/2")
         said = airlock.statement()
-        assert said["spent"] == said["loss"] == {"epsilon": "1/2"}
-        assert said["budget"] == {"epsilon": "2"}
-        assert said["ledger"]["durable"] is True
+        assert said.spent == said.loss == PureDP("1/2")
+        assert said.budget == PureDP(2)
+        assert said.durable
         airlock.measure([()], spend="1/2")  # the ledger goes on; the statement's head stays in its chain
-        head = Anchor(said["ledger"]["events"], said["ledger"]["head"])
+        head = Anchor(said.events, said.head)
         assert ledger.verify(head).sound
         assert not ledger.verify(Anchor(head.count, "0" * 64)).sound
         airlock.reveal([()], reason="a look")
-        assert airlock.statement()["loss"] == {"epsilon": "infinite"}
-    assert open_simulation().statement()["ledger"]["durable"] is False
+        assert airlock.statement().loss == Infinite()
+    assert not open_simulation().statement().durable

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.core.conversion import account_noise, afford_pure, afford_zcdp, imply_approx, imply_zcdp
+from discreet.core.accounting import account_noise
+from discreet.core.conversion import afford_pure, afford_zcdp, imply_approx, imply_zcdp
 from discreet.core.mechanism import Noise, calibrate_counts
 from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP, budget_from_json, read_budget
 from discreet.values.errors import BudgetError, Overspent

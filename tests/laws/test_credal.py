@@ -15,7 +15,7 @@ from discreet.compute.augmentation import draw_counts
 from discreet.compute.bounds import list_vertices, tighten
 from discreet.compute.bounds.tails import bound_by_chernoff, bound_sum
 from discreet.entrance import open_airlock
-from discreet.learn.planned import planned
+from discreet.learning.planned import planned
 from discreet.networks import examples
 from discreet.networks.credal import (
     CredalNetwork,

@@ -16,18 +16,16 @@ from typer.testing import CliRunner
 
 from chance import SURE, within_attempts
 from discreet.doors.cli import app
-from discreet.doors.publication import publish
-from discreet.entrance import open_airlock
+from discreet.doors.release import release as make_release_of_rows
+from discreet.entrance import open_airlock, open_ledger
 from discreet.judge.empirical_epsilon import empirical_epsilon
 from discreet.judge.verify import verify
-from discreet.learn.greedy import greedy
-from discreet.learn.parent_sets import limit_degree, maximal_sets
-from discreet.learn.privbayes import privbayes
+from discreet.learning.greedy import greedy
+from discreet.learning.parent_sets import limit_degree, maximal_sets
+from discreet.learning.privbayes import privbayes
 from discreet.networks.formats.release import format_release, parse_release
 from discreet.networks.network import Network
-from discreet.rows.engines.kernels import count_codes
-from discreet.rows.engines.packed import count_packed, pack
-from discreet.stores.opening import open_ledger
+from discreet.rows.engines.kernels import count_codes, count_packed, pack
 from discreet.values.budget import ZCDP, PureDP
 from discreet.values.errors import (
     AirlockError,
@@ -363,10 +361,10 @@ def test_a_view_is_another_question_on_the_same_account(tmp_path: Path) -> None:
 @pytest.mark.parametrize("unit", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("kind", ["binary", "hierarchical"])
 def test_a_release_is_verified_like_any_other(tmp_path: Path, kind: str, unit: str) -> None:
-    release = publish(
-        _draw(400), SCHEMA, None, spend=PureDP(2), ledger=tmp_path / "ledger", account="clinic", unit=unit,
+    release = make_release_of_rows(
+        _draw(400), SCHEMA, None, epsilon=2, ledger=tmp_path / "ledger", account="clinic", unit=unit,
         learner="privbayes", options={"encoding": kind}, create=True,
-    ).release  # fmt: skip
+    )  # fmt: skip
     read = parse_release(format_release(release))
     with open_ledger(tmp_path / "ledger") as ledger:
         found = verify(read, ledger)

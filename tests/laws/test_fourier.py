@@ -20,7 +20,7 @@ from discreet.papers.fourier import (
     reconstruct,
     transform,
 )
-from discreet.papers.linear import Coefficients, ProductStatistics, calibrate_linear
+from discreet.papers.linear import Coefficients, LinearStatistics, ProductStatistics
 from discreet.values.budget import PureDP
 from discreet.values.errors import FormatError, MechanismError, TableError
 from discreet.values.law import DiscreteLaplace
@@ -166,12 +166,15 @@ def test_naive_bayes_costs_less_than_printed() -> None:
 
 def test_the_scale_is_the_sensitivity_over_epsilon() -> None:
     asked = statistics({"a": 2, "b": 2}, close_downward([("a", "b")]))
-    assert calibrate_linear(asked, PureDP("1/2"), unit=Unit.ADD_REMOVE).scale == 8.0
-    assert calibrate_linear(asked, PureDP(1), unit=Unit.REPLACE_ONE, sensitivity=8).scale == 8.0
+    sizes = {"a": 2, "b": 2}
+    half = LinearStatistics.price(asked, PureDP("1/2"), unit=Unit.ADD_REMOVE, sizes=sizes)
+    assert half.mechanism.scale == 8.0
+    stated = LinearStatistics.price(asked, PureDP(1), unit=Unit.REPLACE_ONE, sizes=sizes, sensitivity=8)
+    assert stated.mechanism.scale == 8.0
     with pytest.raises(MechanismError, match=r"moves the statistics by 4 in L1, more than the stated 3"):
-        calibrate_linear(asked, PureDP(1), unit=Unit.ADD_REMOVE, sensitivity=3)
+        LinearStatistics.price(asked, PureDP(1), unit=Unit.ADD_REMOVE, sizes=sizes, sensitivity=3)
     with pytest.raises(MechanismError, match=r"public already"):
-        calibrate_linear(ProductStatistics(((),), {}), PureDP(1), unit=Unit.REPLACE_ONE)
+        LinearStatistics.price(ProductStatistics(((),), {}), PureDP(1), unit=Unit.REPLACE_ONE, sizes={})
 
 
 def test_a_raised_total_outweighs_coefficients_of_any_sign() -> None:

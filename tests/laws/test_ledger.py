@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from discreet.core.chain import Anchor, Event, canonical
 from discreet.core.ledger import Ledger
+from discreet.entrance import open_ledger
 from discreet.stores.fingerprint import fingerprint_file
 from discreet.stores.memory import MemoryLedger
-from discreet.stores.opening import open_ledger
 from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP
 from discreet.values.errors import BudgetError, LedgerError, Overspent
 from discreet.values.unit import Unit

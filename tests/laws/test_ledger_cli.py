@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from discreet.doors.cli import main
-from discreet.stores.opening import open_ledger
+from discreet.entrance import open_ledger
 from discreet.values.budget import PureDP
 
 Run = Callable[..., tuple[int, str, str]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import discreet as dc
+from discreet.entrance import open_ledger
 from discreet.networks.network import Network
-from discreet.stores.opening import open_ledger
 from discreet.values.budget import PureDP
 from discreet.values.notebook import MOST_LINES, tabulate
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.core.mechanism import calibrate_counts
-from discreet.learn.plan import (
+from discreet.learning.plan import (
     amount_of,
     choose_noise,
     group_families,
@@ -21,7 +21,7 @@ from discreet.learn.plan import (
     plan,
     weigh_nodes,
 )
-from discreet.learn.plan_merging import Group, Planner, expect_errors
+from discreet.learning.plan_merging import Group, Planner, expect_errors
 from discreet.networks import examples
 from discreet.values.budget import ZCDP, ApproxDP, PureDP
 from discreet.values.errors import DiscreetError

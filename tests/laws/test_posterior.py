@@ -347,7 +347,7 @@ def test_bad_requests_cost_nothing() -> None:
         (lambda: posterior.fourier(airlock, DAG_YX, spend=1, stealth=0.0), MechanismError),
         (lambda: posterior.fourier(airlock, DAG_YX, spend=1, sensitivity="half"), MechanismError),
         (lambda: posterior.laplace(airlock, DAG_YX, spend=1, prior=0.0), TableError),
-        (lambda: airlock.draw(wrong), AirlockError),
+        (lambda: airlock.ask(wrong), AirlockError),
     ]:
         with pytest.raises(error):
             run()
@@ -381,9 +381,9 @@ def test_a_release_of_a_posterior_speaks_for_the_whole_account(learner: str) -> 
             known = network.provenance
             assert known is not None
             assert known.cost.to_json() == {"epsilon": "9"}  # all samples, whichever one is published
-            assert sum(Fraction(spend["cost"]["epsilon"]) for spend in known.statement["spends"]) == 9
-            assert known.statement["loss"] == known.statement["spent"] == {"epsilon": "11"}
-            assert known.details["options"] == options and known.statement["purpose"]
+            assert sum(debit.cost.epsilon for debit in known.statement.debits) == 9
+            assert known.statement.loss == known.statement.spent == PureDP(11)
+            assert known.details["options"] == options and known.statement.purpose
             assert "together with all else" in make_release(network).promise
             assert make_release(network).promise.endswith("(ε = 11).")
         airlock.reveal([("x",)], reason="a look")
@@ -395,6 +395,6 @@ def test_without_a_statement_there_is_no_release() -> None:
     with open_rows() as airlock:
         network = posterior.laplace(airlock, DAG_YX, spend="1").network()
     assert network.provenance is not None
-    bare = replace(network, provenance=replace(network.provenance, statement={}))
+    bare = replace(network, provenance=replace(network.provenance, statement=None))
     with pytest.raises(FormatError, match="without the statement of the account"):
         make_release(bare)

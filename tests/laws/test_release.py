@@ -12,11 +12,11 @@ import pytest
 import discreet as dc
 from discreet.core.chain import Anchor
 from discreet.doors.cli import main
-from discreet.doors.publication import publish
+from discreet.doors.release import release as make_release_of_rows
+from discreet.entrance import open_ledger
 from discreet.judge.preview import rehearse
 from discreet.networks.formats.release import format_release, make_release, parse_release, read_release
 from discreet.papers.independent import independent
-from discreet.stores.opening import open_ledger
 from discreet.values.budget import PureDP
 from discreet.values.errors import FormatError, LedgerError, Overspent
 
@@ -24,43 +24,43 @@ ASIA = dc.examples.asia()
 ROWS = ASIA.sample(500, rng=1).arrow()
 
 
-def ask(place: Path, spend: str = "1", **options: object) -> object:
+def ask(place: Path, spend: str = "1", **options: object) -> dc.Release:
     asked = {"account": "clinic", "budget": PureDP(4), "learner": "independent", "create": True, **options}
-    return publish(ROWS, ASIA.schema, ASIA.dag, spend=PureDP(spend), ledger=place, **asked)  # type: ignore[arg-type]
+    return make_release_of_rows(ROWS, ASIA.schema, ASIA.dag, epsilon=spend, ledger=place, **asked)  # type: ignore[arg-type]
 
 
 def test_a_release_is_the_same_bytes_however_late_it_is_asked_for(tmp_path: Path) -> None:
     """Other spends and a look without noise come in between; the document says what held when it was paid for."""
     place = tmp_path / "ledger"
     first = ask(place)
-    assert first.paid
+    assert first.receipt.paid
     ask(place, "1/2")
     with open_ledger(place) as ledger:
         ledger.mark_revealed("clinic", "a look")
     second = ask(place)
-    assert not second.paid and second.revealed and not first.revealed
-    assert format_release(second.release) == format_release(first.release)
-    assert "ε = 1)" in second.release.promise
+    assert not second.receipt.paid and second.receipt.revealed and not first.receipt.revealed
+    assert format_release(second) == format_release(first)
+    assert "ε = 1)" in second.promise
     third = ask(place, "1/4")
-    assert "No privacy is promised" in third.release.promise
+    assert "No privacy is promised" in third.promise
 
 
 @pytest.mark.parametrize("learner", ["planned", "independent", "dependent"])
 def test_the_statement_lists_each_spend_and_the_head_after_the_last(tmp_path: Path, learner: str) -> None:
     place = tmp_path / "ledger"
     made = ask(place, learner=learner)
-    said = made.release.provenance.statement
-    assert sum((PureDP(spend["cost"]["epsilon"]) for spend in said["spends"]), PureDP.zero()) == PureDP(1)
-    assert all(spend["request"].startswith(made.request) for spend in said["spends"])
-    assert sum(spend["tables"] for spend in said["spends"]) == len(made.release.provenance.measurements)
+    said = made.provenance.statement
+    assert sum((debit.cost for debit in said.debits), PureDP.zero()) == PureDP(1)
+    assert all(debit.request.startswith(made.receipt.request) for debit in said.debits)
+    assert sum(debit.tables for debit in said.debits) == len(made.provenance.measurements)
     with open_ledger(place) as ledger:
-        assert ledger.verify(Anchor(said["ledger"]["events"], said["ledger"]["head"])).sound
-        assert said["ledger"]["events"] == ledger.head().count
-    assert said["schema"] and made.release.provenance.details["options"] == {}
+        assert ledger.verify(Anchor(said.events, said.head)).sound
+        assert said.events == ledger.head().count
+    assert said.schema and made.provenance.details["options"] == {}
 
 
 def test_a_release_survives_being_written(tmp_path: Path) -> None:
-    made = ask(tmp_path / "ledger", learner="dependent").release
+    made = ask(tmp_path / "ledger", learner="dependent")
     text = format_release(made)
     again = parse_release(text)
     assert format_release(again) == text
@@ -74,7 +74,7 @@ def test_a_simulation_says_that_its_ledger_does_not_last() -> None:
     airlock = dc.open_airlock(ROWS, ASIA.schema, budget="1")
     network = independent(airlock, ASIA.dag, spend="1/2", prior=0.5)
     assert network.provenance is not None
-    assert network.provenance.statement["ledger"]["durable"] is False
+    assert not network.provenance.statement.durable
     assert network.provenance.details["options"] == {"prior": 0.5}
     assert make_release(network).promise.endswith("(ε = 1/2).")
 
@@ -84,7 +84,9 @@ def test_an_account_that_cannot_pay_for_every_stage_pays_for_none(tmp_path: Path
     place = tmp_path / "ledger"
     ask(place, "1", budget=PureDP("3/2"))
     with pytest.raises(Overspent, match="needs ε = 1; remaining ε = 1/2"):
-        ask(place, "1", learner="dependent")
+        ask(place, "1", learner="dependent", budget=None)
+    with pytest.raises(LedgerError, match="cannot be opened again with ε = 4"):
+        ask(place, "1/4")
     with open_ledger(place) as ledger:
         assert ledger.remaining("clinic") == PureDP("1/2")
 
@@ -111,7 +113,7 @@ def test_no_ledger_is_made_unless_asked_for(tmp_path: Path) -> None:
 def test_a_document_from_the_future_or_malformed_is_refused(
     tmp_path: Path, change: object, told: str
 ) -> None:
-    document = json.loads(format_release(ask(tmp_path / "ledger").release))
+    document = json.loads(format_release(ask(tmp_path / "ledger")))
     change(document)  # type: ignore[operator]
     with pytest.raises(FormatError, match=told):
         parse_release(json.dumps(document))
@@ -172,8 +174,8 @@ def test_what_is_known_of_the_graph_holds_in_the_release_and_verifies(
 @pytest.mark.parametrize("learner", ["adaptive", "privbayes"])
 def test_a_search_tells_how_far_it_is(tmp_path: Path, learner: str, rows: int) -> None:
     told: list[tuple[int, int, str]] = []
-    publish(
-        ASIA.sample(rows, rng=1).arrow(), ASIA.schema, None, spend=PureDP(1), ledger=tmp_path / "ledger",
+    make_release_of_rows(
+        ASIA.sample(rows, rng=1).arrow(), ASIA.schema, None, epsilon=1, ledger=tmp_path / "ledger",
         account="a", create=True, learner=learner, progress=lambda *step: told.append(step),
     )  # fmt: skip
     done = [step[0] for step in told]
@@ -223,10 +225,10 @@ def test_a_plan_reads_nothing_and_announces_what_is_paid_for(
     plan = json.loads(capsys.readouterr().out)
     assert main(asked) == 0
     assert "nothing was read and nothing was spent" in capsys.readouterr().out
-    made = publish(
-        ROWS, ASIA.schema, dag, spend=PureDP(1), ledger=tmp_path / "ledger", account="c", create=True, unit=unit,
+    made = make_release_of_rows(
+        ROWS, ASIA.schema, dag, epsilon=1, ledger=tmp_path / "ledger", account="c", create=True, unit=unit,
         learner=learner,
-    ).release.provenance  # fmt: skip
+    ).provenance  # fmt: skip
     first, table = made.measurements[0], plan["tables"][0]
     if (
         learner != "privbayes" or unit == "add-remove"
@@ -286,7 +288,7 @@ def test_the_json_schema_describes_what_is_written(tmp_path: Path, unit: str) ->
     """Sound releases fit docs/release.schema.json, and a few spoilt ones do not."""
     schema = json.loads((Path(__file__).parents[2] / "docs/release.schema.json").read_text("utf-8"))
     for learner in ("independent", "dependent"):
-        document = json.loads(format_release(ask(tmp_path / "ledger", learner=learner, unit=unit).release))
+        document = json.loads(format_release(ask(tmp_path / "ledger", learner=learner, unit=unit)))
         assert conforms(document, schema, schema)
     for path, value in (
         (("version",), 2),

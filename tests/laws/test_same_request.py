@@ -74,10 +74,10 @@ def draw(
 )
 def test_other_bounds_or_products_are_another_draw(other: BallPosterior) -> None:
     with dc.open_airlock(ROWS, SCHEMA, budget="100", numbers=["x", "y"]) as airlock:
-        first = airlock.draw(draw(), request="q")
-        assert airlock.draw(draw(), request="q") == first
+        first = airlock.ask(draw(), request="q")
+        assert airlock.ask(draw(), request="q") == first
         with pytest.raises(LedgerError, match="another question"):
-            airlock.draw(other, request="q")
+            airlock.ask(other, request="q")
         assert airlock.account.spent == PureDP(1)
 
 
@@ -91,7 +91,7 @@ def test_a_mark_is_part_of_the_question_and_the_outer_one_stands() -> None:
             airlock.measure([("a",)], spend="1", request="m")
         with pytest.raises(LedgerError, match="another question"):
             airlock.measure([("a",)], spend="1", request="m")
-        assert airlock.statement(since=0)["purpose"] == "one"
+        assert airlock.statement(since=0).purpose == "one"
 
 
 def test_a_toss_follows_the_request_id() -> None:

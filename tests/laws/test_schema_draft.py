@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet.doors.cli import main
+from discreet.entrance import open_counter
 from discreet.rows.draft import REVIEW, cut_round, draft_schema
-from discreet.rows.opening import open_counter
 from discreet.values.errors import DataError, SchemaError
-from discreet.values.schema.toml import parse_toml
+from discreet.values.schema.document import parse_toml
 
 CELL = st.one_of(
     st.sampled_from(

@@ -24,7 +24,7 @@ from discreet.core.mechanism import (
 )
 from discreet.core.noise import add_noise, choose
 from discreet.papers.subsample import Subsampling
-from discreet.papers.sums import BoundedColumn, calibrate_sums, choose_origin
+from discreet.papers.sums import BoundedColumn, Sums, choose_origin
 from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP
 from discreet.values.errors import DataError, DiscreetError, MechanismError
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace
@@ -114,10 +114,11 @@ def test_one_row_moves_a_bounded_sum_by_its_sensitivity_and_no_more(
 ) -> None:
     low, high = float(column.lower), float(column.upper)
     values = [-np.inf, low - 5, low, (low + high) / 2, *np.linspace(low, high, 23), high, high + 1e9, np.inf]
-    steps = {column.sum_steps([value]) for value in values}
+    steps = set(column.count_steps(values).tolist())
     worst = max(abs(step) for step in steps) if unit is Unit.ADD_REMOVE else max(steps) - min(steps)
     assert worst == column.sensitivity(unit)
-    assert column.sum_steps(values) == sum(column.sum_steps([value]) for value in values)
+    alone = [column.count_steps([value]).tolist() for value in values]
+    assert column.count_steps(values).tolist() == [step for (step,) in alone]
 
 
 def test_a_sum_approximates_the_clipped_column() -> None:
@@ -125,7 +126,7 @@ def test_a_sum_approximates_the_clipped_column() -> None:
     assert column.origin == 54
     assert column.sensitivity(Unit.ADD_REMOVE) == 72
     ages = np.array([20.2, 35.0, 89.9, 120.0, 3.0])
-    recovered = float(column.granularity) * column.sum_steps(ages) + 54 * len(ages)
+    recovered = float(column.granularity) * column.count_steps(ages).sum() + 54 * len(ages)
     assert recovered == pytest.approx(np.clip(ages, 18, 90).sum(), abs=0.25 * len(ages))
     assert choose_origin(18, 90, 1, Unit.REPLACE_ONE) == 18
 
@@ -144,7 +145,7 @@ def test_columns_that_make_no_sense_are_refused() -> None:
         with pytest.raises(MechanismError):
             BoundedColumn("x", *arguments)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="missing"):
-        BoundedColumn("x", 0, 1).sum_steps([0.5, np.nan])
+        BoundedColumn("x", 0, 1).count_steps([0.5, np.nan])
 
 
 def _said(mechanism: AdditiveNoise | NoisyChoice) -> PureDP | ZCDP:
@@ -195,7 +196,7 @@ def test_costs_of_sums_are_at_least_what_opendp_says(
     if noise is Noise.GAUSSIAN and isinstance(spend, PureDP):
         return
     columns = [BoundedColumn("x", 0, width) for width in widths]
-    mechanisms = calibrate_sums(columns, spend, unit=unit, noise=noise)
+    mechanisms = Sums.price(columns, spend, unit=unit, noise=noise).mechanisms
     for each, width in zip(mechanisms, widths, strict=True):
         assert each.moves == (width,)
         assert is_covered(_said(each), each.cost)

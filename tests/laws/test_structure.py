@@ -19,10 +19,10 @@ from discreet.compute.inference import Engine
 from discreet.compute.inference.triangulation import cliques_of, interaction_graph
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
-from discreet.learn.adaptive import adaptive, expect_noise, explain
-from discreet.learn.attribute_sets import CANDIDATE_CELLS, list_pairs
-from discreet.learn.greedy import greedy
-from discreet.learn.parent_sets import (
+from discreet.learning.adaptive import adaptive, expect_noise, explain
+from discreet.learning.attribute_sets import CANDIDATE_CELLS, list_pairs
+from discreet.learning.greedy import greedy
+from discreet.learning.parent_sets import (
     Bounds,
     Knowledge,
     choose_degree,
@@ -32,8 +32,8 @@ from discreet.learn.parent_sets import (
     list_candidates,
     maximal_sets,
 )
-from discreet.learn.privbayes import privbayes
-from discreet.learn.search_prices import Prices
+from discreet.learning.privbayes import privbayes
+from discreet.learning.search_prices import Prices
 from discreet.networks import examples
 from discreet.networks.network import Network
 from discreet.values.budget import ZCDP, PureDP

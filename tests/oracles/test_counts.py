@@ -27,9 +27,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.core.counter import Counter as CounterProtocol
+from discreet.entrance import open_counter
 from discreet.rows.engines import kernels
 from discreet.rows.engines.coded import CodedCounter
-from discreet.rows.opening import open_counter
 from discreet.rows.readers import sql_codes as encoding
 from discreet.values.errors import AirlockError, DataError, TableError
 from discreet.values.schema import Attribute, Schema, columns
@@ -120,7 +120,6 @@ def count_by_hand(
 
 def assert_counts(counter: CounterProtocol, sets: Sequence[tuple[str, ...]], wanted: Sequence[Any]) -> None:
     """The counter answers with these int64 tables, axes in the order asked."""
-    assert isinstance(counter, CounterProtocol)
     found = counter.count(sets)
     counter.close()
     assert [table.axes for table in found] == list(sets)

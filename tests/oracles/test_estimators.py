@@ -19,12 +19,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
+from discreet.entrance import open_ledger
 from discreet.papers.ball_draw import BallPosterior, bound_record, calibrate_ball, draw_in_ball
 from discreet.papers.estimators import CHECKS_THAT_CANNOT_HOLD, PrivacyWarning
 from discreet.papers.naive_bayes import MECHANISMS, PrivateNaiveBayes
 from discreet.papers.regression import PrivateLinearRegression
 from discreet.papers.sums import BoundedColumn
-from discreet.stores.opening import open_ledger
 from discreet.values.budget import PureDP
 from discreet.values.errors import DataError, DiscreetError, MechanismError, Overspent, SchemaError
 from discreet.values.schema.bins import Bins

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.entrance import open_counter
 from discreet.rows.engines.ibis_codes import FEW
 from discreet.rows.engines.pushdown import PushdownCounter
-from discreet.rows.opening import open_counter
 from discreet.values.errors import AirlockError, DataError, TooLarge
 from discreet.values.schema import Attribute, Schema
 

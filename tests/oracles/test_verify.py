@@ -15,11 +15,11 @@ import pytest
 
 import discreet as dc
 from discreet.core.ledger import Ledger
-from discreet.doors.publication import publish
+from discreet.doors.release import release as make_release_of_rows
+from discreet.entrance import open_ledger
 from discreet.judge.verify import Verification, verify, verify_file
 from discreet.networks.formats.release import Release, format_release, make_release, parse_release
 from discreet.papers.independent import independent
-from discreet.stores.opening import open_ledger
 from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP
 from discreet.values.errors import DiscreetError
 
@@ -38,10 +38,10 @@ CASES = [
 
 
 def make(place: Path, learner: str, spend: Finite, unit: str) -> Release:
-    return publish(
-        ROWS, ASIA.schema, ASIA.dag, spend=spend, ledger=place, account="clinic", unit=unit, learner=learner,
+    return make_release_of_rows(
+        ROWS, ASIA.schema, ASIA.dag, **spend.to_json(), ledger=place, account="clinic", unit=unit, learner=learner,
         create=True, budget=spend * 3,
-    ).release  # fmt: skip
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("learner", "spend", "unit"), CASES)
@@ -63,10 +63,10 @@ def test_a_sound_release_passes_with_and_without_its_ledger(
 @pytest.mark.parametrize("unit", ["add-remove", "replace-one"])
 def test_a_graph_that_was_found_privately_is_found_again(tmp_path: Path, unit: str) -> None:
     """The choices are read off the published graph and order; another graph does not follow from the answers."""
-    release = publish(
-        ROWS, ASIA.schema, None, spend=PureDP(1), ledger=tmp_path / "ledger", account="clinic", unit=unit,
+    release = make_release_of_rows(
+        ROWS, ASIA.schema, None, epsilon=1, ledger=tmp_path / "ledger", account="clinic", unit=unit,
         learner="privbayes", create=True,
-    ).release  # fmt: skip
+    )  # fmt: skip
     with open_ledger(tmp_path / "ledger") as ledger:
         found = verify(parse_release(format_release(release)), ledger)
     assert found.sound and all(check.holds for check in found.checks), found.checks

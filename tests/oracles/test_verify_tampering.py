@@ -13,20 +13,20 @@ import pytest
 
 import discreet as dc
 from discreet.doors.cli import main
-from discreet.doors.publication import publish
+from discreet.doors.release import release as make_release_of_rows
+from discreet.entrance import open_ledger
 from discreet.judge.replay import replay
 from discreet.judge.report import make_page
 from discreet.judge.verification import Verification
 from discreet.judge.verify import verify, verify_file
-from discreet.learn.adaptive import adaptive
-from discreet.learn.learner import write_option
-from discreet.learn.privbayes import privbayes
-from discreet.learn.search_prices import Rates
+from discreet.learning.adaptive import adaptive
+from discreet.learning.learner import write_option
+from discreet.learning.privbayes import privbayes
+from discreet.learning.search_prices import Rates
 from discreet.networks.formats.release import format_release, make_release, parse_release
 from discreet.networks.network import Network
 from discreet.papers.independent import independent
 from discreet.papers.posterior import fourier, laplace, maximum, sample
-from discreet.stores.opening import open_ledger
 from discreet.values.budget import PureDP
 from discreet.values.errors import FormatError, LedgerError
 from discreet.values.graph import DAG
@@ -49,11 +49,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def document(place: Path) -> Any:
-    made = publish(
-        ROWS, SCHEMA, CHAIN, spend=PureDP(1), ledger=place, account="clinic", learner="independent", create=True,
+    made = make_release_of_rows(
+        ROWS, SCHEMA, CHAIN, epsilon=1, ledger=place, account="clinic", learner="independent", create=True,
         options={"prior": 0.5},
     )  # fmt: skip
-    return json.loads(format_release(made.release))
+    return json.loads(format_release(made))
 
 
 def judge(document: Any, place: Path | None = None) -> Verification:
@@ -150,7 +150,7 @@ def test_exact_tables_cannot_be_smuggled_in_as_a_prior(document: Any, place: Pat
     assert np.abs(published - np.concatenate(rest["network"]["cpts"])).max() < 1e-6
     told = judge(spoilt).problems
     assert told == ("numbers: the learner, its options or its graph are not those that were paid for",)
-    from discreet.learn.learner import digest_call
+    from discreet.learning.learner import digest_call
 
     known["statement"]["purpose"] = digest_call("independent", {"prior": exact}, CHAIN)
     assert judge(spoilt).sound  # without the ledger, nothing tells when the options were chosen

@@ -15,6 +15,7 @@ import pytest
 
 from chance import SURE, within_attempts
 from discreet.core.airlock import Airlock
+from discreet.core.queries import Tables
 from discreet.entrance import open_airlock
 from discreet.judge.attacks.canaries import OneRun, audit_once, spread_canaries
 from discreet.judge.attacks.neighbours import audit_learner, make_neighbours
@@ -60,8 +61,9 @@ class LyingAirlock:
         np.add.at(true, tuple(self._rows[name] for name in axes), 1)
         return true if axes else np.array(len(next(iter(self._rows.values()))), dtype=np.int64)
 
-    def measure(self, sets: Any, *, spend: Any, shares: Any = None, **_: Any) -> list[Measurement]:
-        return self._lie(self, [tuple(members) for members in sets], spend, shares)
+    def ask(self, query: Tables, **_: Any) -> list[Measurement]:
+        shares = [charge.amounts[0] for charge in query.charges]
+        return self._lie(self, list(query.sets), query.cost, shares)
 
 
 def relabel(found: Measurement, noisy: np.ndarray | None = None, **changed: Any) -> Measurement:

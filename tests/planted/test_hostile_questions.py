@@ -11,11 +11,11 @@ import pytest
 
 from discreet.core.airlock import Airlock
 from discreet.core.scores import ModelError
+from discreet.entrance import open_airlock, open_counter
 from discreet.papers.ball_draw import calibrate_ball
 from discreet.papers.grid_draws import calibrate_sample
 from discreet.papers.linear import MOST_MOVE, ProductStatistics
 from discreet.papers.sums import BoundedColumn
-from discreet.rows.opening import open_counter
 from discreet.values.budget import PureDP
 from discreet.values.errors import AirlockError, DataError, MechanismError, SchemaError, TooLarge
 from discreet.values.schema import Attribute, Schema
@@ -26,7 +26,7 @@ SCHEMA = Schema.of({"a": ["0", "1", "2"], "b": ["0", "1"]})
 ROWS = {"a": ["0", "1", "1"], "b": ["0", "1", "0"]}
 
 
-def open_airlock() -> Airlock:
+def open_simulation() -> Airlock:
     return open_airlock(ROWS, SCHEMA, budget="1")
 
 
@@ -95,7 +95,7 @@ def test_an_encoding_of_something_else(view: Schema, derived: tuple[Derived, ...
 )
 def test_no_copy_takes_the_rows_out(take: Callable[[Airlock], object]) -> None:
     with pytest.raises(AirlockError, match="cannot be copied or pickled"):
-        take(open_airlock())
+        take(open_simulation())
 
 
 def test_more_rows_than_scores_are_exact_for_are_refused_at_the_door() -> None:

@@ -9,7 +9,7 @@ from discreet.core.mechanism import calibrate_counts
 from discreet.core.noise import add_noise
 from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
-from discreet.learn.plan import plan
+from discreet.learning.plan import plan
 from discreet.values.budget import PureDP
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema

@@ -19,7 +19,7 @@ from discreet.core.noise import add_noise
 from discreet.judge.empirical_epsilon import Evidence, empirical_epsilon
 from discreet.papers.fourier import close_downward, make_basis
 from discreet.papers.grid_draws import calibrate_maximum, calibrate_sample, place_points
-from discreet.papers.linear import ProductStatistics, calibrate_linear
+from discreet.papers.linear import LinearStatistics, ProductStatistics
 from discreet.values.budget import PureDP
 from discreet.values.table import Table
 from discreet.values.unit import Unit
@@ -104,7 +104,9 @@ def whole_posterior(counts: np.ndarray, trials: int) -> np.ndarray:
 def coefficients(epsilon: float, narrow: int) -> Release:
     """The Fourier coefficients of y → x with noise of the right scale, divided by `narrow`."""
     asked = ProductStatistics(close_downward([("y", "x")])[1:], {"y": make_basis(2), "x": make_basis(2)})
-    mechanism = calibrate_linear(asked, PureDP(epsilon * narrow), unit=Unit.REPLACE_ONE)
+    mechanism = LinearStatistics.price(
+        asked, PureDP(epsilon * narrow), unit=Unit.REPLACE_ONE, sizes={}
+    ).mechanism
 
     def run(counts: np.ndarray, trials: int) -> np.ndarray:
         blocks = asked.evaluate([Table(("y", "x"), counts)])

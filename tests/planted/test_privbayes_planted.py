@@ -16,7 +16,7 @@ from discreet.core.noise import add_noise, choose
 from discreet.core.scores import IndependenceDistance, MutualInformation
 from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import empirical_epsilon
-from discreet.learn.greedy import greedy
+from discreet.learning.greedy import greedy
 from discreet.values.budget import PureDP
 from discreet.values.schema import Schema
 from discreet.values.table import Table

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
 from chance import SURE, within_attempts
-from discreet.core.queries import Question, ask_choice, ask_tables
+from discreet.core.queries import Choice, Tables
 from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import Evidence, empirical_epsilon
-from discreet.learn.adaptive import adaptive
-from discreet.learn.search_prices import Rates
+from discreet.learning.adaptive import adaptive
+from discreet.learning.search_prices import Rates
 from discreet.networks.network import Network
 from discreet.values.budget import Finite, PureDP
 from discreet.values.measurement import Measurement
@@ -114,23 +114,34 @@ def test_the_search_keeps_its_claim_on_the_worst_neighbours(unit: Unit, trials: 
     assert not evidence.contradicts(1.0), str(evidence)
 
 
-def _overdraw(
-    monkeypatch: pytest.MonkeyPatch, ask: Callable[..., Question], afford: Callable[[Any, Finite], Finite]
-) -> None:
-    """Draw the answers to a question with more than is debited for it."""
+class Cheap:
+    """A query that says it costs less than what its answer is drawn with."""
 
-    def ask_too_much(counter: object, unit: Unit, sets: list[Any], *rest: Any) -> Question:
+    def __init__(self, query: Tables | Choice, cost: Finite) -> None:
+        self._query, self.cost = query, cost
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._query, name)
+
+
+def _overdraw(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Tables | Choice], afford: Callable[[Any, Finite], Finite]
+) -> None:
+    """Draw the answers to a query with more than is debited for it."""
+    honest = kind.price
+
+    def price(sets: list[Any], *rest: Any, **options: Any) -> Cheap:
         given = list(rest)
         (place,) = (i for i, value in enumerate(given) if isinstance(value, Finite))
         cost, given[place] = given[place], afford(sets, given[place])
-        return replace(ask(counter, unit, sets, *given), cost=cost)
+        return Cheap(honest(sets, *given, **options), cost)
 
-    monkeypatch.setattr(f"discreet.core.airlock.{ask.__name__}", ask_too_much)
+    monkeypatch.setattr(kind, "price", price)
 
 
 def test_the_same_audit_catches_choices_by_fractions_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The score counts rows, and its noise is that of a score which a row moves by 1/n."""
-    _overdraw(monkeypatch, ask_choice, lambda candidates, cost: cost * len(ROWS))
+    _overdraw(monkeypatch, Choice, lambda candidates, cost: cost * len(ROWS))
     assert within_attempts(lambda: _audit(Unit.REPLACE_ONE, QUICK).contradicts(1.0))
 
 
@@ -138,13 +149,13 @@ def test_the_same_audit_catches_tables_with_a_hundredth_of_their_noise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The noise is that of percents."""
-    _overdraw(monkeypatch, ask_tables, lambda sets, cost: cost * 100)
+    _overdraw(monkeypatch, Tables, lambda sets, cost: cost * 100)
     assert within_attempts(lambda: _audit(Unit.ADD_REMOVE, QUICK).contradicts(1.0))
 
 
 @pytest.mark.slow
 def test_a_longer_audit_catches_a_budget_that_is_not_split(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every choice and every table is drawn with the whole ε, and only its part is debited: 2 are proved."""
-    _overdraw(monkeypatch, ask_choice, lambda candidates, cost: PureDP(1))
-    _overdraw(monkeypatch, ask_tables, lambda sets, cost: PureDP(len(sets)))
+    _overdraw(monkeypatch, Choice, lambda candidates, cost: PureDP(1))
+    _overdraw(monkeypatch, Tables, lambda sets, cost: PureDP(len(sets)))
     assert within_attempts(lambda: _audit(Unit.ADD_REMOVE, 800).contradicts(1.0))

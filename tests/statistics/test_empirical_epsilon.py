@@ -20,7 +20,7 @@ from discreet.core.mechanism import AdditiveNoise, Noise, Selection, calibrate_c
 from discreet.core.noise import add_noise, choose
 from discreet.judge.empirical_epsilon import Draw, bound_above, bound_below, empirical_epsilon
 from discreet.papers.subsample import Subsampling
-from discreet.papers.sums import BoundedColumn, calibrate_sums
+from discreet.papers.sums import BoundedColumn, Sums
 from discreet.values.budget import ZCDP, PureDP
 from discreet.values.errors import MechanismError
 from discreet.values.unit import Unit
@@ -124,13 +124,16 @@ def test_gaussian_tables_keep_their_claim(unit: Unit, trials: int) -> None:
 @pytest.mark.parametrize("unit", list(Unit))
 def test_bounded_sums_keep_their_claim(unit: Unit, trials: int) -> None:
     columns = [BoundedColumn("age", 0, 10), BoundedColumn("cost", -3, 4, "1/2")]
-    mechanisms = calibrate_sums(columns, PureDP(1), unit=unit)
+    mechanisms = Sums.price(columns, PureDP(1), unit=unit).mechanisms
     rest = [(3.0, 0.5)]
     target = (10.0, 4.0)
     neighbour = [] if unit is Unit.ADD_REMOVE else [(-99.0, -99.0)]
     sides = []
     for rows in ([*rest, target], [*rest, *neighbour]):
-        sums = [np.array([column.sum_steps([row[i] for row in rows])]) for i, column in enumerate(columns)]
+        sums = [
+            column.count_steps([row[i] for row in rows]).sum(keepdims=True)
+            for i, column in enumerate(columns)
+        ]
         sides.append(_release(sums, mechanisms))
     evidence = empirical_epsilon(*sides, trials=trials, confidence=SURE)
     assert not evidence.contradicts(1.0), str(evidence)

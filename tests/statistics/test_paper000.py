@@ -14,7 +14,7 @@ from discreet.compute.metrics import compare_cpts
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import Draw, empirical_epsilon, fit_law
-from discreet.learn.learner import estimate_rows
+from discreet.learning.learner import estimate_rows
 from discreet.networks import examples
 from discreet.networks.network import Network
 from discreet.papers.dependent import dependent

@@ -14,8 +14,8 @@ from discreet.compute.metrics import compare_cpts
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import Draw, empirical_epsilon, fit_law
-from discreet.learn.plan import plan
-from discreet.learn.planned import estimate, planned
+from discreet.learning.plan import plan
+from discreet.learning.planned import estimate, planned
 from discreet.networks import examples
 from discreet.networks.network import Network
 from discreet.papers.independent import independent

@@ -9,8 +9,10 @@ import pytest
 from scipy import stats
 
 from chance import SURE
+from discreet.core.counter import TrueCounts
 from discreet.core.mechanism import calibrate_counts
 from discreet.core.noise import add_noise
+from discreet.entrance import open_counter
 from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
 from discreet.papers.ball_draw import calibrate_ball
 from discreet.papers.fourier import close_downward, make_basis
@@ -21,9 +23,8 @@ from discreet.papers.grid_draws import (
     calibrate_sample,
     make_lattice,
 )
-from discreet.papers.linear import ProductStatistics, calibrate_linear
+from discreet.papers.linear import LinearStatistics, ProductStatistics
 from discreet.papers.sums import BoundedColumn
-from discreet.rows.opening import open_counter
 from discreet.values.budget import PureDP
 from discreet.values.schema import Attribute, Schema
 from discreet.values.table import Table
@@ -52,7 +53,7 @@ def transformed(counts: np.ndarray, unit: Unit) -> Draw:
     """[002, Alg. 2] as the airlock runs it."""
     sets = close_downward(FAMILIES)[1 if unit is Unit.REPLACE_ONE else 0 :]
     asked = ProductStatistics(sets, {"y": make_basis(2), "x": make_basis(2)})
-    mechanism = calibrate_linear(asked, PureDP(EPSILON), unit=unit)
+    mechanism = LinearStatistics.price(asked, PureDP(EPSILON), unit=unit, sizes={}).mechanism
     exact = np.concatenate([block.values.ravel() for block in asked.evaluate([Table(("y", "x"), counts)])])
     return lambda trials: add_noise(np.tile(exact, (trials, 1)), mechanism)
 
@@ -109,8 +110,8 @@ def test_a_draw_of_regression_weights_keeps_its_claim(unit: Unit) -> None:
     def release(labels: list[float]) -> Draw:
         schema = Schema((Attribute.binned("label", (-1.0, 0.0, 1.0)),))
         rows = {"label": labels, "0*1": labels}
-        counter = open_counter(rows, schema, numbers=["0*1"])
-        return lambda trials: np.array([found.draw(counter) for _ in range(trials)])
+        counts = TrueCounts(open_counter(rows, schema, numbers=["0*1"]), schema.sizes)
+        return lambda trials: np.array([found.draw(counts) for _ in range(trials)])
 
     other = [1.0] if unit is Unit.ADD_REMOVE else [1.0, -1.0]
     evidence = empirical_epsilon(release([1.0, 1.0]), release(other), trials=800, confidence=SURE)

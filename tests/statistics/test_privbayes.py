@@ -13,8 +13,8 @@ from discreet.compute.metrics import mean_variation
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import empirical_epsilon
-from discreet.learn.adaptive import adaptive
-from discreet.learn.privbayes import privbayes
+from discreet.learning.adaptive import adaptive
+from discreet.learning.privbayes import privbayes
 from discreet.networks import examples
 from discreet.networks.network import Network
 from discreet.values.budget import PureDP

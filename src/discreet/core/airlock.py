@@ -20,7 +20,6 @@ from discreet.core.chain import Anchor
 from discreet.core.counter import Counter, TrueCounts
 from discreet.core.ledger import Ledger
 from discreet.core.queries import Answer, Keeper, Query
-from discreet.core.statement import make_statement
 from discreet.values.budget import Budget, Finite, Infinite
 from discreet.values.errors import AirlockError
 from discreet.values.law import Exact
@@ -33,6 +32,10 @@ from discreet.values.unit import Unit
 
 class Airlock(Keeper):
     """Rows that answer only through noise that was paid for; `discreet.open_airlock` makes one."""
+
+    __slots__ = (
+        "_account", "_asked", "_close", "_ledger", "_marks", "_parent", "_process", "_schema", "_true_counts",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -166,7 +169,7 @@ class Airlock(Keeper):
         requests = [] if since is None else self._asked[since:]
         # Public under such a unit, and a reader needs it to follow an estimate that started from it.
         rows = self.rows if self.unit.fixes_rows else None
-        return make_statement(self._ledger, self._account.name, requests, rows)
+        return self._ledger.state(self._account.name, requests, rows)
 
     def anchor(self) -> Anchor:
         """The head of the ledger, to be written into every release."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from discreet.core.chain import FORMAT, ORIGIN, Anchor, Event, broken_links
 from discreet.values.budget import Budget, Finite, Infinite, budget_from_json, finite_from_json
 from discreet.values.errors import BudgetError, DiscreetError, LedgerError, Overspent
+from discreet.values.statement import Debit, Statement
 from discreet.values.unit import Unit
 
 _SYMBOLS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
@@ -120,6 +121,31 @@ class Book:
             known = ", ".join(sorted(self.accounts)[:8]) or "none yet"
             raise LedgerError(f"no account {name!r} in this ledger; it has: {known}") from None
 
+    def find_entries(self, account: str, requests: Sequence[str]) -> list[Entry]:
+        """The debits of these requests in order."""
+        self.account(account)
+        asked = set(requests)
+        return [entry for entry in self.entries[account].values() if entry.request in asked]
+
+    def state(self, name: str, entries: Sequence[Entry], durable: bool, rows: int | None = None) -> Statement:
+        """The statement on an account and these debits of it, as of the last event of the book."""
+        account = self.account(name)
+        return Statement(
+            account.name,
+            account.unit,
+            account.budget,
+            account.spent,
+            account.loss,
+            _agree(entries, "schema"),
+            _agree(entries, "purpose"),
+            tuple(map(describe_debit, entries)),
+            self.id,
+            durable,
+            self.anchor.count,
+            self.anchor.hash,
+            rows,
+        )
+
     def require_funds(self, name: str, cost: Finite) -> None:
         """Refuse a cost of another kind than the budget, of zero, or above what is left; spend nothing."""
         account = self.account(name)
@@ -193,6 +219,19 @@ class Book:
         self.entries[account.name][request] = replace(
             entry, digest=str(found["payload"]), answer_seq=event.seq
         )
+
+
+def describe_debit(entry: Entry) -> Debit:
+    """One debit as a release lists it."""
+    verb = str(entry.description.get("verb", ""))
+    tables = len(entry.description.get("sets", ())) if verb == "measure" else 0
+    return Debit(entry.request, entry.time, verb, tables, entry.cost, entry.digest or "")
+
+
+def _agree(entries: Sequence[Entry], mark: str) -> str:
+    """What all debits were marked with; empty if they differ in it."""
+    found = {str(entry.description.get(mark, "")) for entry in entries}
+    return found.pop() if len(found) == 1 else ""
 
 
 def require_format(version: object) -> None:

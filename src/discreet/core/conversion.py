@@ -7,13 +7,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from fractions import Fraction
 
 from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP
-from discreet.values.errors import BudgetError, MissingExtra
+from discreet.values.errors import BudgetError
 from discreet.values.exact import Number, read_fraction
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace
 
 DIGITS = 12
 """Converted amounts are rounded to so many digits, far more than their rounding errors reach."""
@@ -36,7 +35,7 @@ def imply_approx(budget: PureDP | ZCDP, delta: Number) -> ApproxDP:
 
     For zCDP, the least over α > 1 of ρα + (ln(1/δ) − ln α)/(α − 1) + ln(1 − 1/α) [CKS20, Sec. 2.3].
     """
-    exact = _read_delta(delta)
+    exact = read_delta(delta)
     if isinstance(budget, PureDP):
         return ApproxDP(budget.epsilon, exact)
     rho = float(budget.rho)
@@ -72,51 +71,6 @@ def afford_zcdp(budget: Finite) -> ZCDP:
     return ZCDP(_largest(lambda rho: imply_approx(ZCDP(rho), budget.delta) <= budget))
 
 
-def account_noise(
-    draws: Iterable[tuple[DiscreteLaplace | DiscreteGaussian, Iterable[int]]], delta: Number
-) -> ApproxDP:
-    """The ε at this δ of many additive draws together, from their privacy loss distributions.
-
-    Each draw is the law of its noise and by how much one row moves each cell that it touches; the cells'
-    noises are independent, so all of them compose. Never above the sum of ε. Needs the extra `accounting`.
-    """
-    exact = _read_delta(delta)
-    try:
-        from dp_accounting.pld import privacy_loss_distribution as pld
-    except ImportError:
-        raise MissingExtra(
-            "accounting by privacy loss needs dp-accounting: install discreet[accounting]"
-        ) from None
-    times: dict[tuple[DiscreteLaplace | DiscreteGaussian, int], int] = {}
-    for law, moves in draws:
-        for move in moves:
-            times[law, abs(move)] = times.get((law, abs(move)), 0) + 1
-    if not times:
-        raise BudgetError("there is no draw to account for")
-    whole = pld.identity()
-    for (law, move), count in times.items():
-        if isinstance(law, DiscreteLaplace):
-            one = pld.from_discrete_laplace_mechanism(
-                float(1 / law.scale) * (1 + 1e-15), move, use_connect_dots=True
-            )
-        else:
-            one = pld.from_discrete_gaussian_mechanism(
-                math.sqrt(law.sigma2) * (1 - 1e-15), move, use_connect_dots=True
-            )
-        whole = whole.compose(one.self_compose(count))
-    epsilon = round_up(float(whole.get_epsilon_for_delta(float(exact))) + 1e-12)
-    if all(isinstance(law, DiscreteLaplace) for law, _ in times):
-        pure = sum(
-            count * move / law.scale
-            for (law, move), count in times.items()
-            if isinstance(law, DiscreteLaplace)
-        )
-        epsilon = min(
-            epsilon, Fraction(pure)
-        )  # the grid of the loss distributions can overshoot the plain sum
-    return ApproxDP(epsilon, exact)
-
-
 def round_down(value: float, digits: int = DIGITS) -> Fraction:
     """A short exact fraction just below a positive float, so far below that its last bits do not matter."""
     grain = Fraction(10) ** (math.floor(math.log10(value)) + 1 - digits)
@@ -129,7 +83,8 @@ def round_up(value: float, digits: int = DIGITS) -> Fraction:
     return math.ceil(Fraction(value) * (1 + Fraction(1, 2**44)) / grain) * grain
 
 
-def _read_delta(delta: Number) -> Fraction:
+def read_delta(delta: Number) -> Fraction:
+    """A δ between 0 and 1."""
     exact = read_fraction(delta, "δ", BudgetError)
     if not 0 < exact < 1:
         raise BudgetError(f"a conversion needs a δ between 0 and 1, not {delta}")

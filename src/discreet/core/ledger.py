@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn, Self
@@ -22,6 +22,7 @@ from discreet.core.book import Account, Book, Entry, spell, write_amount
 from discreet.core.chain import Anchor, Damaged, Event, Store, Verdict, canonical, digest, follow
 from discreet.values.budget import Budget, Finite, Infinite
 from discreet.values.errors import BudgetError, LedgerError
+from discreet.values.statement import Statement
 from discreet.values.unit import Unit
 
 _MOST_PROBLEMS = 20
@@ -179,6 +180,19 @@ class Ledger:
                 if problems := book.post(event):
                     raise LedgerError(f"the ledger cannot be trusted: {problems[0]} ({self.description})")
         return book
+
+    def state(self, account: str, requests: Sequence[str] = (), rows: int | None = None) -> Statement:
+        """What a release says about privacy: the account as it stood when the last of these requests was answered.
+
+        Not as it stands now: a release that is written again after a crash, or a year later, must say the same.
+        Without requests it is the account as it stands now. `rows` is their number where that is public.
+        """
+        with self._reading() as book:
+            entries, now = book.find_entries(account, requests), book.anchor.count
+            last = max((entry.answer_seq or now for entry in entries), default=now)
+            if last == now:
+                return book.state(account, entries, self.durable, rows)
+        return self.recall(last).state(account, entries, self.durable, rows)
 
     def verify(self, anchor: Anchor | None = None) -> Verdict:
         """Read everything afresh and check the chain, the sums, the stored answers, and an outside anchor."""

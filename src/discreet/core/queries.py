@@ -218,6 +218,8 @@ class Choice:
 class Keeper(Protocol):
     """Whoever answers queries: the airlock from rows, a rehearsal without any, a replay from a release."""
 
+    __slots__ = ()
+
     @property
     def schema(self) -> Schema:
         """The public declaration of what a row may hold."""

@@ -35,9 +35,9 @@ app = typer.Typer(
 app.add_typer(cli_budget.app, name="budget")
 app.add_typer(cli_schema.app, name="schema")
 app.command(epilog="Example: discreet examples clinic")(cli_examples.examples)
-app.command(
-    epilog="Example: discreet plan patients.csv --schema schema.toml --graph graph.bif --epsilon 1 --rows 5000"
-)(cli_release.plan)
+app.command(epilog="Example: discreet plan --schema schema.toml --graph graph.bif --epsilon 1 --rows 5000")(
+    cli_release.plan
+)
 app.command(
     epilog="Example: discreet release patients.csv --schema schema.toml --graph graph.bif --epsilon 1 "
     "--ledger clinic.ledger --account clinic --out published"

@@ -38,7 +38,7 @@ def init(
     """Open an account with a budget that is set once; make the ledger if there is none."""
     from discreet.core.book import spell
     from discreet.core.ledger import require_line
-    from discreet.stores.opening import open_ledger
+    from discreet.entrance import open_ledger
     from discreet.values.unit import Unit
 
     budget = _read_amount(epsilon, rho, delta)
@@ -58,7 +58,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show every account: its budget, what is spent and left, each debit, and debits without an answer."""
-    from discreet.stores.opening import open_ledger
+    from discreet.entrance import open_ledger
 
     with open_ledger(ledger) as opened:
         accounts = opened.accounts() if account is None else (opened.account(account),)
@@ -79,7 +79,7 @@ def verify(
 ) -> None:
     """Check the whole ledger: exit code 0 if it is sound, 1 if anything was changed, cut off or damaged."""
     from discreet.core.chain import ORIGIN, Anchor, Damaged, Verdict
-    from discreet.stores.opening import open_ledger
+    from discreet.entrance import open_ledger
 
     outside = None if anchor is None else Anchor.parse(anchor)
     try:

@@ -33,8 +33,8 @@ def verify(
     Needs no rows, and without --ledger nothing but the document. Exit code 0 if all holds, 1 if something does not
     add up or could not be checked (but for a ledger that was not given), 2 if there is no release to look at.
     """  # fmt: skip
+    from discreet.entrance import open_ledger
     from discreet.judge.verify import verify_file
-    from discreet.stores.opening import open_ledger
 
     with ExitStack() as stack:
         opened = None if ledger is None else stack.enter_context(open_ledger(ledger))

@@ -31,7 +31,7 @@ The rows are drawn from the textbook network "{name}": nobody's secret. Treat th
 Run these here, in this folder:
 
     discreet budget init clinic.ledger --account clinic --epsilon 2
-    discreet plan patients.csv --schema schema.toml --graph graph.bif --epsilon 1
+    discreet plan --schema schema.toml --graph graph.bif --epsilon 1
     discreet release patients.csv --schema schema.toml --graph graph.bif --epsilon 1 \\
         --ledger clinic.ledger --account clinic --out published
     discreet verify published/release.json --ledger clinic.ledger
@@ -74,7 +74,7 @@ def write_example(network: Network, name: str, folder: Path, rows: int) -> list[
     """Write the files of an example; files of these names that hold something else are left alone and refused."""
     from discreet.networks.formats.bif import format_bif
     from discreet.values.files import write_text
-    from discreet.values.schema.toml import write_toml
+    from discreet.values.schema.document import write_toml
 
     texts = {
         "schema.toml": f"# What patients.csv may hold. All of it is public.\n{write_toml(network.schema)}",

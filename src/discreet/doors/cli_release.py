@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,14 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.doors.options import AsJson
-from discreet.values.errors import BudgetError, FormatError, MechanismError
+from discreet.values.errors import MechanismError
 
 if TYPE_CHECKING:
-    from discreet.doors.publication import Publication
-    from discreet.learn.greedy import Progress as Move
-    from discreet.networks.formats.release import Release
-    from discreet.values.budget import Finite
-    from discreet.values.graph import DAG
+    from discreet.doors.release import Release
+    from discreet.learning.greedy import Progress as Move
     from discreet.values.schema import Schema
 
 Data = Annotated[
@@ -122,43 +118,44 @@ def release(
     The budget is debited before a row is counted. Interrupted, run the same command again: it finishes, or hands
     out the same bytes, and pays nothing twice.
     """  # fmt: skip
-    from discreet.doors.publication import publish
+    from discreet.doors.release import plan_files
+    from discreet.doors.release import release as make_release
     from discreet.values.budget import read_budget
 
-    spend = read_spend(epsilon, delta, rho)
     whole = None if budget is None else read_budget(budget)
-    paths = plan_files(out)
-    declared, dag = read_question(schema, graph)
+    plan_files(out)  # a place that cannot be written is refused before anything is spent
+    declared = read_reviewed(schema)
     options = read_options(learner, declared, encoding, require, forbid)
     with show_progress("counting, drawing noise, estimating") as progress:
-        made = publish(
+        made = make_release(
             data,
             declared,
-            dag,
-            spend=spend,
+            graph,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
             ledger=ledger,
             account=account,
-            learner=learner,
-            options=options,
-            request=request,
             budget=whole,
             unit=unit,
             create=create_ledger,
+            learner=learner,
+            options=options,
+            request=request,
             memory=memory,
             progress=progress,
         )
-        write_files(made.release, paths)
+        paths = made.write(out)
     if as_json:
         typer.echo(json.dumps(_describe(made, paths), indent=2, ensure_ascii=False))
         return
-    typer.echo(made.release.promise)
+    typer.echo(made.promise)
     _print_bill(made)
     for path in paths.values():
         typer.echo(path)
 
 
 def plan(
-    data: Data,
     schema: SchemaFile,
     graph: GraphFile = None,
     epsilon: Epsilon = None,
@@ -169,32 +166,26 @@ def plan(
     encoding: EncodingName = None,
     require: Required = None,
     forbid: Forbidden = None,
-    rows: Annotated[
-        int, typer.Option(help="Your guess of the number of rows; DATA itself is not looked at.", min=1)
-    ] = 10_000,
+    rows: Annotated[int, typer.Option(help="Your guess of the number of rows.", min=1)] = 10_000,
     as_json: AsJson = False,
 ) -> None:
     """Show what a release would measure, with which noise, and how wrong it would be; nothing is read or spent."""
-    from discreet.judge.preview import rehearse
+    from discreet.doors.library import plan as make_plan
 
-    spend = read_spend(epsilon, delta, rho)
-    declared, dag = read_question(schema, graph)
+    declared = read_reviewed(schema)
     options = read_options(learner, declared, encoding, require, forbid)
-    found = rehearse(
-        declared, dag, spend=spend, unit=unit or "add-remove", learner=learner, rows=rows, options=options
+    found = make_plan(
+        declared,
+        graph,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        rows=rows,
+        unit=unit or "add-remove",
+        learner=learner,
+        options=options,
     )
     typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if as_json else found.explain())
-
-
-def read_spend(epsilon: str | None, delta: str | None, rho: str | None) -> Finite:
-    """The amount that --epsilon, --delta and --rho ask for."""
-    from discreet.values.budget import ZCDP, ApproxDP, PureDP
-
-    if rho is not None and epsilon is None and delta is None:
-        return ZCDP(rho)
-    if epsilon is not None and rho is None:
-        return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
-    raise BudgetError("say what the release may cost: --epsilon, or --epsilon with --delta, or --rho alone")
 
 
 def read_options(
@@ -205,7 +196,7 @@ def read_options(
     forbid: list[str] | None,
 ) -> dict[str, Any]:
     """The options of the learner; what cannot be meant is refused before a ledger is opened."""
-    from discreet.learn.parent_sets import Knowledge
+    from discreet.learning.parent_sets import Knowledge
     from discreet.networks.formats.edges import parse_arrows
     from discreet.values.schema.encoding import Encoding
 
@@ -223,9 +214,8 @@ def read_options(
     return {name: value for name, value in asked.items() if value}
 
 
-def read_question(schema: Path, graph: Path | None) -> tuple[Schema, DAG | None]:
-    """The schema and the graph in these files, the nodes in the order of the schema."""
-    from discreet.networks.formats.model_files import read_graph
+def read_reviewed(schema: Path) -> Schema:
+    """The schema in a file, with a warning on the terminal if guesses of a draft are still in it."""
     from discreet.values.schema import Schema
 
     declared = Schema.read(schema)
@@ -234,37 +224,7 @@ def read_question(schema: Path, graph: Path | None) -> tuple[Schema, DAG | None]
         typer.echo(
             f"warning: {guesses} guesses in {schema} came from rows and are not reviewed yet", err=True
         )
-    return declared, None if graph is None else read_graph(graph, declared)
-
-
-def plan_files(out: Path) -> dict[str, Path]:
-    """Where each part of a release goes; a place that cannot be written is refused before anything is spent."""
-    single = "".join(out.suffixes[-2:]).endswith((".json", ".json.gz"))
-    parent = out.parent if single or not out.exists() else out
-    if single and out.is_dir():
-        raise FormatError(f"{out} is a folder; name a file, or a folder without .json at its end")
-    if not single and out.exists() and not out.is_dir():
-        raise FormatError(f"{out} is a file; name a folder, or a file that ends in .json")
-    if not parent.is_dir():
-        raise FormatError(f"{parent}: there is no such folder")
-    if not os.access(parent, os.W_OK):
-        raise FormatError(f"{parent}: files cannot be written there")
-    if single:
-        return {"release": out}
-    return {"release": out / "release.json", "network": out / "network.bif", "report": out / "report.html"}
-
-
-def write_files(made: Release, paths: dict[str, Path]) -> None:
-    """Write every part, each all or nothing; the document comes last, so that where it is, the rest is."""
-    from discreet.networks.formats.release import write_release
-
-    if "report" in paths:
-        from discreet.judge.report import write_report
-
-        paths["release"].parent.mkdir(exist_ok=True)
-        made.network.write_bif(paths["network"])
-        write_report(made, paths["report"])
-    write_release(made, paths["release"])
+    return declared
 
 
 @contextmanager
@@ -286,29 +246,30 @@ def show_progress(what: str) -> Iterator[Move | None]:
         yield move
 
 
-def _print_bill(made: Publication) -> None:
-
-    cost = made.release.provenance.cost
-    if made.paid:
-        typer.echo(f"paid {cost}, learner {made.release.provenance.learner}, request {made.request}")
+def _print_bill(made: Release) -> None:
+    known, receipt = made.provenance, made.receipt
+    assert receipt is not None
+    if receipt.paid:
+        typer.echo(f"paid {known.cost}, learner {known.learner}, request {receipt.request}")
     else:
         typer.echo(
-            f"nothing was paid: request {made.request} was answered before, and these are the same bytes; "
+            f"nothing was paid: request {receipt.request} was answered before, and these are the same bytes; "
             "another --request makes a new release"
         )
-    if made.revealed:
+    if receipt.revealed:
         typer.echo("warning: rows of this account were looked at without noise; ε is infinite", err=True)
 
 
-def _describe(made: Publication, paths: dict[str, Path]) -> dict[str, Any]:
-    known = made.release.provenance
+def _describe(made: Release, paths: dict[str, Path]) -> dict[str, Any]:
+    known, receipt = made.provenance, made.receipt
+    assert receipt is not None
     return {
-        "request": made.request,
-        "paid": made.paid,
+        "request": receipt.request,
+        "paid": receipt.paid,
         "learner": known.learner,
-        "promise": made.release.promise,
+        "promise": made.promise,
         "cost": known.cost.to_json(),
-        "unit": known.unit,
+        "unit": known.unit.value,
         "predicted error": dict(known.predicted_error),
         "files": {name: str(path) for name, path in paths.items()},
     }

@@ -54,7 +54,7 @@ def check(
 
     declared = Schema.read(schema)
     if data is not None:
-        from discreet.rows.opening import open_counter
+        from discreet.entrance import open_counter
 
         open_counter(data, declared).close()
     if as_json:

@@ -60,9 +60,9 @@ def verify(
     release: Document | str | os.PathLike[str], ledger: Ledger | str | os.PathLike[str] | None = None
 ) -> Verification:
     """Derive everything again that can be derived, and say what does not add up; needs no rows."""
+    from discreet.entrance import open_ledger
     from discreet.judge.verify import verify as check
     from discreet.judge.verify import verify_file
-    from discreet.stores.opening import open_ledger
 
     with ExitStack() as stack:
         opened = stack.enter_context(open_ledger(ledger)) if isinstance(ledger, str | os.PathLike) else ledger

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.learners import WITHOUT_GRAPH, choose_learner, find_learner
+from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, find_learner
 from discreet.networks.formats.release import Release as Document
 from discreet.networks.formats.release import make_release, write_release
 from discreet.values.budget import Infinite, choose_budget, read_budget
@@ -21,10 +21,9 @@ from discreet.values.schema import Schema
 if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
     from discreet.judge.verification import Verification
-    from discreet.learn.greedy import Progress
+    from discreet.learning.greedy import Progress
     from discreet.networks.answer import Answer, Explanation
     from discreet.networks.evidence import Given
-    from discreet.networks.network import Network
     from discreet.networks.synthetic import Rows
     from discreet.values.budget import Finite
     from discreet.values.exact import Number
@@ -57,7 +56,7 @@ class Release(Document):
         self, target: str | Sequence[str], given: Given | None = None, *, intervals: str | None = None
     ) -> Answer:
         """P(target | given); `intervals` are "guaranteed", "calibrated" or "none", by default those that are quick."""
-        return self.network.query(target, given, intervals=intervals)
+        return self.network.query(target, given, intervals=intervals != "none")
 
     def most_probable(
         self, given: Given | None = None, *, targets: str | Sequence[str] | None = None

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from discreet.core.conversion import afford_zcdp
-from discreet.learn.rehearsal import Rehearsal
-from discreet.learners import WITHOUT_GRAPH, choose_learner, find_learner
+from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, find_learner
+from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.budget import ApproxDP, Budget, Finite
@@ -65,7 +65,7 @@ class Preview:
 
     def _explain(self, known: Provenance, whole: Budget) -> list[str]:
         if known.learner == "planned" and isinstance(whole, Finite):
-            from discreet.learn.plan import plan  # it explains itself better than its tables could
+            from discreet.learning.plan import plan  # it explains itself better than its tables could
 
             made = plan(self.network.dag, self.network.schema, spend=whole, unit=known.unit, rows=self.rows)
             return [made.explain().rstrip()]

@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from discreet.core.queries import Choice, Query, Tables
-from discreet.learn.learner import UNWRITTEN
-from discreet.learn.rehearsal import Rehearsal
-from discreet.learners import WITH_GRAPH, WITHOUT_GRAPH, find_learner
+from discreet.learning.learner import UNWRITTEN, WITH_GRAPH, WITHOUT_GRAPH, find_learner
+from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.budget import Infinite

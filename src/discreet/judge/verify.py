@@ -274,7 +274,6 @@ def _check_promise(release: Release) -> str:
 def _check_ledger(release: Release, ledger: Ledger | None) -> str:
     """The ledger is whole, has the release's head in its chain, and at that point says what the release says."""
     from discreet.core.chain import Anchor
-    from discreet.core.statement import make_statement
 
     if ledger is None:
         raise _Unchecked("no ledger was given; with --ledger the release is held against it")
@@ -291,7 +290,7 @@ def _check_ledger(release: Release, ledger: Ledger | None) -> str:
     strange = [request for request in requests if request not in known]
     if strange:
         raise _Problem(f"the ledger has no spend {show(strange[0])}")
-    kept = make_statement(ledger, said.account, requests, said.rows)
+    kept = ledger.state(said.account, requests, said.rows)
     different = next(_compare(kept.to_json(), said.to_json()), None)
     if different is not None:
         raise _Problem(f"the ledger says otherwise: {different}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.learn.learner import Prior, arrange_graph, read_prior, stated
+from discreet.learning.learner import Prior, arrange_graph, read_prior, stated
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.papers.allocation import Allocation, estimate_error, plan_allocation

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.compute.consistency import clamp, condition, settle, weigh_by_precision
 from discreet.core.queries import Tables
-from discreet.learn.learner import Prior, arrange_graph, estimate_rows, read_prior, stated
+from discreet.learning.learner import Prior, arrange_graph, estimate_rows, read_prior, stated
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.papers.subsample import Subsampling, sample_tables

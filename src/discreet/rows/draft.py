@@ -15,10 +15,10 @@ from typing import Any
 
 from discreet.rows.limits import Limits
 from discreet.rows.readers import sources
-from discreet.rows.readers.sql_codes import NUMBER, Kind, classify_type
+from discreet.rows.readers.duck import NUMBER, Kind, classify_type
 from discreet.values.errors import DataError, SchemaError
 from discreet.values.schema import Attribute, Schema
-from discreet.values.schema.toml import write_toml
+from discreet.values.schema.document import write_toml
 from discreet.values.wording import show
 
 REVIEW = "review: this is public from now on"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from discreet.learn.learner import Prior, arrange_graph, stated
+from discreet.learning.learner import Prior, arrange_graph, stated
 from discreet.networks.posterior import Posterior
 from discreet.networks.provenance import Provenance
 from discreet.papers.fourier import (

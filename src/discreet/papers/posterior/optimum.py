@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.learn.learner import Prior, arrange_graph, stated
+from discreet.learning.learner import Prior, arrange_graph, stated
 from discreet.networks.network import Network
 from discreet.papers.grid_draws import POINTS, calibrate_maximum
 from discreet.papers.posterior.samples import make_network

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from discreet.learn.learner import Prior, arrange_graph, stated
+from discreet.learning.learner import Prior, arrange_graph, stated
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.papers.grid_draws import POINTS, PosteriorDraw, calibrate_sample, place_points

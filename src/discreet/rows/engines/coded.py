@@ -93,8 +93,7 @@ class CodedCounter:
 
         With `sample`, of a fresh and secret sample of the rows; the same sample for all sets of the request.
         """
-        from discreet.rows.engines import packed
-        from discreet.rows.engines.kernels import Tally
+        from discreet.rows.engines.kernels import Tally, count_packed, suits
 
         if self._closed:
             raise AirlockError("the counter is closed; open the data again")
@@ -108,9 +107,9 @@ class CodedCounter:
         place = {name: i for i, name in enumerate(names)}
         sizes = [self._schema[name].size for name in names]
         places = [[place[name] for name in members] for members in asked]
-        if chosen is None and self._held is not None and not self._weighted and packed.suits(sizes, places):
+        if chosen is None and self._held is not None and not self._weighted and suits(sizes, places):
             columns = self._pack(names)
-            counted = packed.count_packed(columns, self._rows, places)
+            counted = count_packed(columns, self._rows, places)
             return [Table(members, values) for members, values in zip(asked, counted, strict=True)]
         tally = Tally(sizes, places, weighted=self._weighted, threads=self._limits.threads)
         rows = 0
@@ -169,7 +168,7 @@ class CodedCounter:
 
     def _pack(self, names: Sequence[str]) -> list[npt.NDArray[np.uint64]]:
         """The columns of two-level attributes as bits, an eighth of their codes, kept for the next request."""
-        from discreet.rows.engines.packed import pack
+        from discreet.rows.engines.kernels import pack
 
         assert self._held is not None
         for name in names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet.rows.readers.sql_codes import NUMBER, find_whole_levels
+from discreet.rows.readers.duck import NUMBER, find_whole_levels
 from discreet.values.errors import DataError
 from discreet.values.schema import Attribute
 from discreet.values.schema.bins import Bins

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from discreet.rows.limits import MAX_WEIGHT
 from discreet.values.errors import DataError
-from discreet.values.schema import Schema
 from discreet.values.wording import show
 
 Floats = npt.NDArray[np.float64]
@@ -46,11 +45,6 @@ class Reader(Protocol):
 
     def close(self) -> None:
         """Let go of files and connections."""
-
-
-def list_wanted(schema: Schema, weight: str | None, numbers: Sequence[str]) -> tuple[str, ...]:
-    """The columns to be found in a table, each once."""
-    return tuple(dict.fromkeys((*schema.names, *numbers, *(() if weight is None else (weight,)))))
 
 
 def check_numbers(label: str, name: str, values: Any) -> Floats:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.rows.readers.batches import Batch, Numbers, check_numbers, check_weights, list_wanted
-from discreet.rows.readers.sources import place_columns
-from discreet.rows.readers.sql_codes import quote_name
+from discreet.rows.readers.batches import Batch, Numbers, check_numbers, check_weights
+from discreet.rows.readers.sources import list_wanted, place_columns, quote_name
 from discreet.values.errors import DataError
 from discreet.values.schema import Schema
 from discreet.values.wording import list_some, show

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.rows.limits import Limits, choose_threads
-from discreet.rows.readers.sql_codes import quote_name, quote_text
 from discreet.values.errors import DataError
+from discreet.values.schema import Schema
 from discreet.values.wording import list_some, show
 
 CSV_ENDINGS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
@@ -148,6 +148,21 @@ def find_table(connection: Any, label: str, table: str, where: str) -> tuple[tup
     if not tables:
         return None
     return tuple(row[3] for row in found), ".".join(map(quote_name, tables[0]))
+
+
+def quote_text(text: str) -> str:
+    """A text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quote_name(name: str) -> str:
+    """A name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def list_wanted(schema: Schema, weight: str | None, numbers: Sequence[str]) -> tuple[str, ...]:
+    """The columns to be found in a table, each once."""
+    return tuple(dict.fromkeys((*schema.names, *numbers, *(() if weight is None else (weight,)))))
 
 
 def place_columns(label: str, names: Sequence[object], wanted: Sequence[str]) -> list[int]:

@@ -212,14 +212,14 @@ class Schema:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Schema:
         """The schema that a TOML file declares."""
-        from discreet.values.schema.toml import read_schema
+        from discreet.values.schema.document import read_schema
 
         return read_schema(path)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the schema as TOML, all or nothing."""
         from discreet.values.files import write_text
-        from discreet.values.schema.toml import write_toml
+        from discreet.values.schema.document import write_toml
 
         write_text(path, write_toml(self))
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import wraps
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from discreet.networks.network import Network
 from discreet.networks.posterior import Posterior
-from discreet.values.errors import GraphError, TableError
+from discreet.values.errors import GraphError, MechanismError, TableError
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
@@ -32,6 +33,19 @@ Learned = TypeVar("Learned", bound=Network | Posterior | tuple[Network, ...])
 
 Prior = float | Mapping[str, npt.ArrayLike]
 """Public pseudo-counts α of Dirichlet priors: one number for every cell, or arrays that broadcast to a node's table."""
+
+HOMES = {
+    "planned": "discreet.learning.planned",
+    "independent": "discreet.papers.independent",
+    "dependent": "discreet.papers.dependent",
+    "adaptive": "discreet.learning.adaptive",
+    "privbayes": "discreet.learning.privbayes",
+}
+"""The module of each learner, which has the same name; imported when it is asked for."""
+WITH_GRAPH = ("planned", "independent", "dependent")
+"""Learners of the tables of a public graph, best first."""
+WITHOUT_GRAPH = ("adaptive", "privbayes")
+"""Learners that find the graph, too, best first."""
 
 NOT_OPTIONS = frozenset({"dag", "spend", "request", "progress", "rng"})
 """Arguments that a release holds elsewhere, or that change nothing in it; what an `rng` drew is in the order."""
@@ -63,6 +77,25 @@ def stated(
         return told
 
     return learn
+
+
+def choose_learner(name: str | None, dag: DAG | None) -> str:
+    """The learner of this name, or the best there is for what is given; refused if it needs or finds a graph."""
+    fitting = WITHOUT_GRAPH if dag is None else WITH_GRAPH
+    if name is None:
+        return fitting[0]
+    if name not in WITH_GRAPH + WITHOUT_GRAPH:
+        raise MechanismError(f"a learner is {', '.join(WITH_GRAPH + WITHOUT_GRAPH)}, not {name!r}")
+    if name not in fitting:
+        needs = "needs a graph" if dag is None else "finds the graph itself"
+        raise MechanismError(f"the learner {name} {needs}; without one there is adaptive, with one planned")
+    return name
+
+
+def find_learner(name: str) -> Callable[..., Network]:
+    """The function of a learner; its module has the same name."""
+    found: Callable[..., Network] = getattr(import_module(HOMES[name]), name)
+    return found
 
 
 def digest_call(learner: str, options: Mapping[str, Any], graph: DAG | None) -> str:

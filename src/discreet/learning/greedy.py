@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet.learn.parent_sets import (
+from discreet.learning.parent_sets import (
     MOST_CANDIDATES,
     Bounds,
     Coarser,

@@ -13,8 +13,8 @@ import numpy as np
 
 from discreet.compute.backoff import smooth_rows
 from discreet.compute.expectation import ROUNDS, Fit, fit_network
-from discreet.learn.learner import Prior, arrange_graph, read_prior, stated
-from discreet.learn.plan import MAX_CELLS, Plan, Workload, choose_noise, plan
+from discreet.learning.learner import Prior, arrange_graph, read_prior, stated
+from discreet.learning.plan import MAX_CELLS, Plan, Workload, choose_noise, plan
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.errors import TableError

@@ -19,11 +19,11 @@ import numpy as np
 from discreet.compute.clique_model import CliqueModel, Layout
 from discreet.compute.consistency import settle, weigh_by_precision
 from discreet.compute.entropy import fit_margins
-from discreet.learn.attribute_sets import Set, join_groups, list_candidates, list_pairs, prune
-from discreet.learn.greedy import Progress, count_rows, noise_for, predict_noise
-from discreet.learn.learner import stated
-from discreet.learn.privbayes import privbayes
-from discreet.learn.search_prices import Prices, Rates, price_choice, price_singles, price_unit, read_part
+from discreet.learning.attribute_sets import Set, join_groups, list_candidates, list_pairs, prune
+from discreet.learning.greedy import Progress, count_rows, noise_for, predict_noise
+from discreet.learning.learner import stated
+from discreet.learning.privbayes import privbayes
+from discreet.learning.search_prices import Prices, Rates, price_choice, price_singles, price_unit, read_part
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.errors import GraphError, MechanismError, TooLarge
@@ -151,7 +151,7 @@ def adaptive(
     if isinstance(width, bool) or not isinstance(width, int) or width < 2:
         raise MechanismError(f"the width of a set is a whole number of at least 2, not {width!r}")
     if rates is not None and not isinstance(rates, Rates):
-        raise MechanismError(f"rates are Rates of discreet.learn.search_prices, not {rates!r}")
+        raise MechanismError(f"rates are Rates of discreet.learning.search_prices, not {rates!r}")
     schema, whole = airlock.schema, airlock.read_spend(spend)
     moves = 2 if airlock.unit.fixes_rows else 1
     prices = Prices(noise_for(whole) == "gaussian", moves, float(whole.amounts[0]))

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.compute.backoff import smooth_rows
 from discreet.compute.consistency import clamp, condition, settle, weigh_by_precision
-from discreet.learn.greedy import (
+from discreet.learning.greedy import (
     Progress,
     ScoreName,
     Structure,
@@ -20,8 +20,8 @@ from discreet.learn.greedy import (
     noise_for,
     predict_noise,
 )
-from discreet.learn.learner import estimate_rows, stated
-from discreet.learn.parent_sets import Edge
+from discreet.learning.learner import estimate_rows, stated
+from discreet.learning.parent_sets import Edge
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.errors import BudgetError, MechanismError

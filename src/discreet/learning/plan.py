@@ -10,7 +10,7 @@ from functools import lru_cache
 from math import exp, pi, sqrt
 from typing import TYPE_CHECKING, Literal
 
-from discreet.learn.plan_merging import Group, Planner
+from discreet.learning.plan_merging import Group, Planner
 from discreet.values.errors import GraphError, MechanismError, QueryError
 from discreet.values.graph import DAG
 from discreet.values.table import count_cells
