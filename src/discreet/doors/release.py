@@ -56,7 +56,7 @@ class Release(Document):
         self, target: str | Sequence[str], given: Given | None = None, *, intervals: str | None = None
     ) -> Answer:
         """P(target | given); `intervals` are "guaranteed", "calibrated" or "none", by default those that are quick."""
-        return self.network.query(target, given, intervals=intervals != "none")
+        return self.network.query(target, given, intervals=intervals)
 
     def most_probable(
         self, given: Given | None = None, *, targets: str | Sequence[str] | None = None
