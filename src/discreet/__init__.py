@@ -74,7 +74,7 @@ __all__ = [
 _HOMES = {
     "Airlock": "discreet.core.airlock",
     "ApproxDP": "discreet.values.budget",
-    "Attribute": "discreet.values.schema.declaration",
+    "Attribute": "discreet.values.schema",
     "Bins": "discreet.values.schema.bins",
     "DAG": "discreet.values.graph",
     "Ledger": "discreet.core.ledger",
@@ -83,7 +83,7 @@ _HOMES = {
     "PureDP": "discreet.values.budget",
     "Release": "discreet.doors.release",
     "Rows": "discreet.networks.synthetic",
-    "Schema": "discreet.values.schema.declaration",
+    "Schema": "discreet.values.schema",
     "Table": "discreet.values.table",
     "Taxonomy": "discreet.values.schema.taxonomy",
     "Unit": "discreet.values.unit",

@@ -104,8 +104,10 @@ def open_airlock(
     protected = None if unit is None else Unit(unit)
     name = account or _name_data(data, durable=ledger is not None and not isinstance(ledger, MemoryLedger))
     require_line("an account name", name)
-    if spend is not None and wanted is not None:
-        read_kind(spend, wanted)
+    if spend is not None:
+        require_line("a request id", request, most=180)  # stages add to it
+        if wanted is not None:
+            read_kind(spend, wanted)
     with ExitStack() as stack:
         book = _find_ledger(ledger, stack, create)
         if book is not None:
@@ -181,7 +183,6 @@ def _check_account(
 
 
 def _check_funds(ledger: Ledger, account: Account, spend: Finite, request: str) -> None:
-    require_line("a request id", request, most=180)  # stages add to it
     missing = read_kind(spend, account.budget)
     for entry in ledger.entries(account.name):
         if (entry.request == request or entry.request.startswith(f"{request}/")) and entry.cost <= missing:

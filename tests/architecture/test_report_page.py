@@ -98,7 +98,7 @@ def test_a_page_says_what_the_release_says(asia: Release) -> None:
     for name in asia.network.nodes:
         assert name in found.words
     said = asia.provenance.statement
-    assert said["ledger"]["head"] in text and said["spends"][0]["request"] in text
+    assert said.head in text and said.debits[0].request in text
     worst = max(asia.provenance.predicted_error.values())
     assert f"± {worst:.4f}" in text
     value = float(asia.network.cpt("smoke").values[0])
@@ -131,7 +131,7 @@ def test_larger_networks(name: str) -> None:
 def test_a_revealed_table_says_so(asia: Release) -> None:
     from dataclasses import replace
 
-    said = {**asia.provenance.statement, "loss": {"epsilon": "infinite"}}
+    said = replace(asia.provenance.statement, loss=Infinite())
     network = replace(asia.network, provenance=replace(asia.provenance, statement=said))
     page = make_page(make_release(network))
     assert 'class="promise none"' in page and "ε = ∞" in page

@@ -78,5 +78,9 @@ def test_type_checkers_see_the_same_names() -> None:
     for node in guarded.body:
         assert isinstance(node, ast.ImportFrom)
         seen |= {alias.asname or alias.name: (node.module, alias.name) for alias in node.names}
-    assert seen == {name: (home, name) for name, home in discreet._HOMES.items()}
+    named = {
+        name: f"{home}.{name}" for name, home in discreet._HOMES.items() if name not in discreet._MODULES
+    }
+    modules = {name: discreet._HOMES[name] for name in discreet._MODULES}
+    assert {name: f"{module}.{found}" for name, (module, found) in seen.items()} == named | modules
     assert sorted(discreet.__all__) == sorted([*seen, "__version__"])

@@ -199,7 +199,8 @@ def test_knowledge_that_cannot_be_meant_is_refused_before_a_ledger_is_made(
         "--out",
         str(place / "out"),
     ]
-    asked = [command, str(place / "rows.csv"), "--schema", str(place / "schema.toml"), "--epsilon", "1"]
+    rows = [str(place / "rows.csv")] if command == "release" else []
+    asked = [command, *rows, "--schema", str(place / "schema.toml"), "--epsilon", "1"]
     before = list_files(place)
     assert main([*asked, *(paying if command == "release" else ()), "--learner", "privbayes", *given]) == 2
     said = capsys.readouterr()

@@ -193,21 +193,28 @@ def test_bad_rows_open_no_account(tmp_path: Path) -> None:
     with open_ledger(tmp_path / "ledger", create=True) as ledger:
         with pytest.raises(DiscreetError, match="purple"):
             open_airlock(
-                {**DATA, "smoke": ["purple"] * ROWS}, NETWORK.schema, budget="1", ledger=ledger, account="a"
+                {**DATA, "smoke": ["purple"] * ROWS},
+                NETWORK.schema,
+                budget="1",
+                ledger=ledger,
+                account="a",
+                create=True,
             )
         assert ledger.accounts() == ()
         with pytest.raises(AirlockError, match="give `account`"):
             open_airlock(DATA, NETWORK.schema, budget="1", ledger=ledger)
         with pytest.raises(BudgetError, match="not open"):
-            open_airlock(DATA, NETWORK.schema, ledger=ledger, account="a")
+            open_airlock(DATA, NETWORK.schema, ledger=ledger, account="a", create=True)
+        with pytest.raises(LedgerError, match="no account 'b' in this ledger"):
+            open_airlock(DATA, NETWORK.schema, budget="1", ledger=ledger, account="b")
+        assert ledger.accounts() == ()
 
 
 def test_an_account_lasts_and_its_terms_cannot_change(tmp_path: Path) -> None:
     place = tmp_path / "ledger"
     with open_ledger(place, create=True) as ledger:
-        open_airlock(DATA, NETWORK.schema, budget="1", ledger=ledger, account="clinic").measure(
-            [()], spend="3/4"
-        )
+        first = open_airlock(DATA, NETWORK.schema, budget="1", ledger=ledger, account="clinic", create=True)
+        first.measure([()], spend="3/4")
     again = open_airlock(DATA, NETWORK.schema, ledger=place, account="clinic")
     assert again.remaining == PureDP("1/4") and again.durable
     with pytest.raises(Overspent, match="short by"):

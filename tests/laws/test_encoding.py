@@ -339,7 +339,9 @@ def test_what_people_know_is_kept_among_bits() -> None:
 
 def test_a_view_is_another_question_on_the_same_account(tmp_path: Path) -> None:
     with open_ledger(tmp_path / "ledger", create=True) as ledger:
-        airlock = open_airlock(_draw(50), SCHEMA, budget=PureDP(1), ledger=ledger, account="clinic")
+        airlock = open_airlock(
+            _draw(50), SCHEMA, budget=PureDP(1), ledger=ledger, account="clinic", create=True
+        )
         view = airlock.encode(BINARY)
         first = view.measure([("two",)], spend="1/4", request="r")
         assert view.remaining == airlock.remaining == PureDP("3/4")
@@ -396,7 +398,7 @@ def test_the_commands_take_an_encoding(tmp_path: Path) -> None:
     made = runner.invoke(app, [*start, *rest, "--learner", "privbayes", "--out", str(tmp_path / "out.json")])
     assert made.exit_code == 0, made.output
     assert parse_release((tmp_path / "out.json").read_text("utf-8")).network.declared == SCHEMA
-    plan = ["plan", *start[1:], "--learner", "privbayes", "--encoding", "hierarchical"]
+    plan = ["plan", *start[2:], "--learner", "privbayes", "--encoding", "hierarchical"]
     assert "six" in runner.invoke(app, [*plan, "--json"]).output
 
 

@@ -219,7 +219,7 @@ def test_a_plan_reads_nothing_and_announces_what_is_paid_for(
     ASIA.write_bif(tmp_path / "graph.bif")
     dag = None if learner == "privbayes" else ASIA.dag
     graph = [] if dag is None else ["--graph", str(tmp_path / "graph.bif")]
-    command = ["plan", "nowhere.csv", "--schema", str(tmp_path / "schema.toml"), *graph, "--epsilon", "1"]
+    command = ["plan", "--schema", str(tmp_path / "schema.toml"), *graph, "--epsilon", "1"]
     asked = [*command, "--unit", unit, "--learner", learner, "--rows", "500"]
     assert main([*asked, "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)

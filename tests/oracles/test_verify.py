@@ -6,6 +6,7 @@ import copy
 import json
 import random
 import re
+import tempfile
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -86,7 +87,11 @@ def test_options_are_part_of_what_is_run_again() -> None:
 
 
 def judge(document: Any, ledger: Ledger | None = None) -> Verification:
-    return verify(parse_release(json.dumps(document)), ledger)
+    """What `verify` says of a document in a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "release.json"
+        path.write_text(json.dumps(document), "utf-8")
+        return verify_file(path, ledger)
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -167,8 +172,8 @@ def test_one_changed_number_is_found(tmp_path: Path, learner: str, spend: Finite
         (lambda d: d["statement"]["ledger"].update(id="0"), "paid for from ledger '0'"),
         (lambda d: d["statement"]["ledger"].update(head="0" * 64), "is not the one that the anchor"),
         (lambda d: d["statement"]["ledger"].update(events=99), "only 4 are left"),
-        (lambda d: d["statement"].update(spends=3), "malformed"),
-        (lambda d: d.update(statement={"spends": [1]}), "malformed"),
+        (lambda d: d["statement"].update(spends=3), "spends of a statement are a list"),
+        (lambda d: d.update(statement={"spends": [1]}), "lacks the key 'account'"),
         (lambda d: d["details"].update(options=[]), "malformed"),
         (lambda d: d["details"].update(options={"nonsense": 1}), "not those that were paid for"),
         (lambda d: d["measurements"].pop(), "tables"),
