@@ -48,7 +48,8 @@ def query(
 ) -> None:
     """Ask what-if questions: distributions, probabilities, the most probable explanation; intervals stand beside."""
     from discreet.networks.credal_network import CredalNetwork
-    from discreet.networks.formats.model_files import find_network, read
+    from discreet.networks.formats.model_files import find_network
+    from discreet.networks.formats.release import read
     from discreet.networks.intervals import Intervals
     from discreet.networks.question import Question, check_intervals
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def read(path: str | os.PathLike[str]) -> Release | Network | CredalNetwork | Posterior:
     """Whatever a file holds: a release, a network (also BIF), a credal network, a posterior; told by its content."""
-    from discreet.networks.formats.model_files import read as read_file
+    from discreet.networks.formats.release import read as read_file
 
     found = read_file(path)
     if isinstance(found, Document):

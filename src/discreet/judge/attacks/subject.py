@@ -108,7 +108,8 @@ def read_subject(
             raise DataError(f"{name}: rows do not say what their columns may hold; give their schema")
         return Subject.of_rows(schema, read_codes(path, schema), dag=dag, name=name)
     from discreet.networks.credal_network import CredalNetwork
-    from discreet.networks.formats.model_files import find_network, read
+    from discreet.networks.formats.model_files import find_network
+    from discreet.networks.formats.release import read
 
     found = read(path)
     if isinstance(found, CredalNetwork):

@@ -1,4 +1,4 @@
-"""Files that hold a model or a graph: a release, a network, a credal network, a posterior, BIF, or a list of arrows.
+"""One network, or one graph, from any file that holds one: a release, a network, a posterior, BIF, a list of arrows.
 
 What a file holds is told by its content, not by its name.
 """
@@ -7,41 +7,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
 
-from discreet.networks.credal_network import CREDAL_NETWORK, CredalNetwork
-from discreet.networks.formats.bif import parse_bif
+from discreet.networks.credal_network import CredalNetwork
 from discreet.networks.formats.documents import MAX_BYTES, parse_document
 from discreet.networks.formats.edges import parse_edges
-from discreet.networks.formats.release import RELEASE, Release, restore_release
-from discreet.networks.network import NETWORK, Network
-from discreet.networks.posterior import POSTERIOR, Posterior
+from discreet.networks.formats.release import Model, Release, parse, read
+from discreet.networks.network import Network
+from discreet.networks.posterior import Posterior
 from discreet.values.errors import FormatError, GraphError
 from discreet.values.files import read_text
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
-from discreet.values.wording import list_some, show
-
-Model = Release | Network | CredalNetwork | Posterior
-
-_RESTORE: dict[str, Callable[[object], Model]] = {
-    RELEASE.format: restore_release,
-    NETWORK.format: Network.from_json,
-    CREDAL_NETWORK.format: CredalNetwork.from_json,
-    POSTERIOR.format: Posterior.from_json,
-}
-
-
-def read(path: str | os.PathLike[str]) -> Model:
-    """The release, network, credal network or posterior in a JSON or BIF file, plain or gzip."""
-    return parse(read_text(path, MAX_BYTES), os.fspath(path))
-
-
-def parse(text: str, source: str) -> Model:
-    """What a text of any of these formats holds; `source` is how messages call it."""
-    if not text.lstrip().startswith("{"):
-        return parse_bif(text, source)
-    return parse_document(text, source, _restore)
 
 
 def read_model(path: str | os.PathLike[str]) -> Network:
@@ -94,13 +70,6 @@ def write_network(network: Network, path: str | os.PathLike[str]) -> None:
 def parse_network(text: str, source: str = "JSON text") -> Network:
     """The network in a JSON text; `source` is how messages call it."""
     return parse_document(text, source, Network.from_json)
-
-
-def _restore(document: object) -> Model:
-    named = document.get("format") if isinstance(document, Mapping) else None
-    if not isinstance(named, str) or named not in _RESTORE:
-        raise FormatError(f"the key 'format' is {show(named)}; discreet reads {list_some(_RESTORE)}")
-    return _RESTORE[named](document)
 
 
 def _looks_like_bif(text: str) -> bool:

@@ -3,7 +3,8 @@
     {"format": "discreet-release", "version": 1, "promise": "…", "network": {…}, "provenance": {…},
      "software": {…}}
 
-It holds no code and nothing private: every number in it was paid for. `judge.verify` re-derives what it can.
+It holds no code and nothing private: every number in it was paid for. `judge.verify` re-derives what it can. `read`
+takes a release from a file, or whatever other model the file turns out to hold.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 
+from discreet.networks.credal_network import CREDAL_NETWORK, CredalNetwork
+from discreet.networks.formats.bif import parse_bif
 from discreet.networks.formats.documents import (
     MAX_BYTES,
     Kind,
@@ -23,12 +26,14 @@ from discreet.networks.formats.documents import (
     refuse_unknown_keys,
     restore_provenance,
 )
-from discreet.networks.network import Network
+from discreet.networks.network import NETWORK, Network
+from discreet.networks.posterior import POSTERIOR, Posterior
 from discreet.networks.provenance import Provenance
 from discreet.values.budget import ZCDP, ApproxDP, Infinite
 from discreet.values.errors import FormatError
 from discreet.values.files import read_text, write_text
 from discreet.values.unit import Unit
+from discreet.values.wording import list_some, show
 
 RELEASE = Kind("a release", "discreet-release", ("promise", "network", "provenance", "software"))
 SOFTWARE = ("discreet", "numpy", "opendp")
@@ -48,6 +53,10 @@ class Release:
         """Where the network comes from; a release always says."""
         assert self.network.provenance is not None
         return self.network.provenance
+
+
+Model = Release | Network | CredalNetwork | Posterior
+"""What a file may hold."""
 
 
 def make_release(network: Network) -> Release:
@@ -70,6 +79,18 @@ def read_release(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) ->
     return parse_release(read_text(path, max_bytes), os.fspath(path))
 
 
+def read(path: str | os.PathLike[str]) -> Model:
+    """The release, network, credal network or posterior in a JSON or BIF file, plain or gzip; told by its content."""
+    return parse(read_text(path, MAX_BYTES), os.fspath(path))
+
+
+def parse(text: str, source: str) -> Model:
+    """What a text of any of these formats holds; `source` is how messages call it."""
+    if not text.lstrip().startswith("{"):
+        return parse_bif(text, source)
+    return parse_document(text, source, _restore)
+
+
 def format_release(release: Release) -> str:
     """A release as JSON text, a part to a line; the same release always gives the same text."""
     document = RELEASE.describe(
@@ -83,10 +104,17 @@ def format_release(release: Release) -> str:
 
 def parse_release(text: str, source: str = "JSON text") -> Release:
     """The release in a JSON text; `source` is how messages call it."""
-    return parse_document(text, source, restore_release)
+    return parse_document(text, source, _restore_release)
 
 
-def restore_release(document: object) -> Release:
+def _restore(document: object) -> Model:
+    named = document.get("format") if isinstance(document, Mapping) else None
+    if not isinstance(named, str) or named not in _RESTORE:
+        raise FormatError(f"the key 'format' is {show(named)}; discreet reads {list_some(_RESTORE)}")
+    return _RESTORE[named](document)
+
+
+def _restore_release(document: object) -> Release:
     """The release in a document; anything else is refused."""
     found = RELEASE.check(document)
     software = found["software"]
@@ -136,3 +164,11 @@ def _list_software() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "unknown"
     return found
+
+
+_RESTORE: dict[str, Callable[[object], Model]] = {
+    RELEASE.format: _restore_release,
+    NETWORK.format: Network.from_json,
+    CREDAL_NETWORK.format: CredalNetwork.from_json,
+    POSTERIOR.format: Posterior.from_json,
+}
