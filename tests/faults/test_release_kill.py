@@ -14,7 +14,6 @@ import discreet as dc
 from discreet.core.ledger import Ledger
 from discreet.doors.cli import main
 from discreet.entrance import open_ledger
-from discreet.networks.formats.edges import format_edges
 from discreet.values.budget import PureDP
 
 CHILD = """
@@ -61,7 +60,7 @@ def clinic(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("clinic")
     asia = dc.examples.asia()
     asia.schema.write(folder / "schema.toml")
-    (folder / "graph.txt").write_text(format_edges(asia.dag), "utf-8")
+    (folder / "graph.txt").write_text("\n".join(" -> ".join(arrow) for arrow in asia.dag.edges()), "utf-8")
     asia.sample(200, rng=1).write(folder / "patients.csv")
     return folder
 

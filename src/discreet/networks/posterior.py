@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.networks.answer import Answer
-from discreet.networks.evidence import Given
 from discreet.networks.formats.documents import (
     LARGEST,
     Kind,
@@ -111,10 +109,6 @@ class Posterior:
         tail = (1.0 - coverage) / 2.0
         low, high = (special.betaincinv(alpha.values, rest, p) for p in (tail, 1.0 - tail))
         return Table(alpha.axes, low), Table(alpha.axes, high)
-
-    def predictive(self, target: str, given: Given | None = None) -> Answer:
-        """The distribution of an attribute of the next row, given some of its others."""
-        return self.network().query(target, given)
 
     def kl(self, other: Posterior) -> float:
         """KL(self ‖ other) in nats, summed over the Dirichlet distributions of all conditionals [002, Thm. 1]."""

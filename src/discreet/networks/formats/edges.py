@@ -52,17 +52,6 @@ def parse_arrows(texts: Iterable[str], schema: Schema, source: str) -> list[tupl
     return list(arrows)
 
 
-def format_edges(dag: DAG) -> str:
-    """The text that `parse_edges` reads back: the arrows into each node, in the order of its parents."""
-    lines = []
-    for name in dag.nodes:
-        above = dag.parents_of(name)
-        lines += [f"{_write_name(parent)} -> {_write_name(name)}" for parent in above]
-        if not above and not dag.children_of(name):
-            lines.append(_write_name(name))
-    return "\n".join(lines) + "\n"
-
-
 def _read_chain(line: str, where: str) -> list[str]:
     """The names of a line, which arrows separate; none on an empty line."""
     names: list[str] = []
@@ -86,8 +75,3 @@ def _unquote(text: str, where: str) -> str:
         return str(json.loads(text))
     except ValueError:
         raise GraphError(f"{where}: cannot read the quoted name {show(text)}") from None
-
-
-def _write_name(name: str) -> str:
-    plain = name == name.strip() and not re.search(r'->|→|[#"]', name)
-    return name if plain else json.dumps(name, ensure_ascii=False)
