@@ -70,7 +70,7 @@ class Intervals(StrEnum):
         try:
             return cls(wanted)
         except ValueError:
-            raise QueryError(f"intervals are {', '.join(cls)}, not {show(wanted)}") from None
+            raise QueryError(f"intervals are guaranteed, calibrated or none, not {show(wanted)}") from None
 
 
 def explain_lack(dag: DAG, provenance: Provenance | None) -> str:
@@ -204,7 +204,7 @@ class IntervalPolicy:
         `soft` says that there was a likelihood besides the evidence.
         """
         targets, shape = answer.table.axes, answer.table.values.shape
-        lack = self._object(kind, count_cells(shape), soft)
+        lack = self._find_reason(kind, count_cells(shape), soft)
         if lack is not None:
             return replace(answer, meaning=lack)
         ends, meaning = self._bound(kind, targets, pose_levels(targets, shape), evidence)
@@ -217,13 +217,13 @@ class IntervalPolicy:
         self, targets: Sequence[str], function: Array, evidence: CodeSets, kind: Intervals | None
     ) -> tuple[float | None, float | None, str]:
         """The ends for the probability of an event, the function that is 1 where it happens, and what they promise."""
-        lack = self._object(kind, 1, soft=False)
+        lack = self._find_reason(kind, 1, soft=False)
         if lack is not None:
             return None, None, lack
         ends, meaning = self._bound(kind, targets, function[None], evidence)
         return (None, None, meaning) if ends is None else (float(ends[0][0]), float(ends[1][0]), meaning)
 
-    def _object(self, kind: Intervals | None, levels: int, soft: bool) -> str | None:
+    def _find_reason(self, kind: Intervals | None, levels: int, soft: bool) -> str | None:
         """Why an answer has no intervals, and None if it has; intervals that were asked for by name are refused."""
         if kind is Intervals.NONE or (kind is None and self.provenance is None):
             return ""
