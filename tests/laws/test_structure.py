@@ -16,7 +16,7 @@ from discreet.compute import entropy
 from discreet.compute.clique_model import Layout
 from discreet.compute.entropy import fit_margins
 from discreet.compute.inference import Engine
-from discreet.compute.inference.triangulation import cliques_of, interaction_graph
+from discreet.compute.triangulation import cliques_of, interaction_graph
 from discreet.core.airlock import Airlock
 from discreet.learn.adaptive import adaptive, expect_noise, explain
 from discreet.learn.attribute_sets import CANDIDATE_CELLS, list_pairs

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.compute.inference.triangulation import (
-    RULES,
-    CliqueTree,
-    clique_tree_of,
-    cliques_of,
-    eliminate_greedily,
-    interaction_graph,
-    join,
-    total_cells,
-)
+from discreet.compute.triangulation import CliqueTree, clique_tree_of, find_order, interaction_graph, join
 from discreet.values.graph import DAG
 from discreet.values.table import Array, Table, count_cells
 
@@ -47,10 +37,7 @@ class Layout:
         levels = [sizes[name] for name in names]
         weights = [math.log2(size) for size in levels]
         graph = interaction_graph(scopes, len(names))
-        orders = [
-            eliminate_greedily(graph, weights, rule, range(len(names)), random.Random(0)) for rule in RULES
-        ]
-        order = min(orders, key=lambda found: total_cells(cliques_of(graph, found), weights))
+        order = find_order(graph, weights, range(len(names)))
         bits = tuple(sum(1 << v for v in found) for found in graph)
         return cls(names, tuple(levels), join(*clique_tree_of(graph, order), levels), tuple(order), bits)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.compute.bounds.intervals import Floats
 from discreet.compute.bounds.query import Problem
-from discreet.compute.inference.triangulation import (
+from discreet.compute.triangulation import (
     RULES,
     cliques_of,
     eliminate_greedily,

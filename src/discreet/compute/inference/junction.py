@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from discreet.compute.inference.layout import Floats, Layout, flatten, smallest_positive
-from discreet.compute.inference.triangulation import CliqueTree, join, triangulate
+from discreet.compute.triangulation import CliqueTree, join, triangulate
 from discreet.values.errors import TooLarge
 from discreet.values.table import MAX_CELLS, Table, count_cells
 from discreet.values.wording import list_some

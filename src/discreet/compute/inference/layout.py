@@ -9,7 +9,7 @@ from enum import IntEnum, auto
 import numpy as np
 import numpy.typing as npt
 
-from discreet.compute.inference.triangulation import CliqueTree
+from discreet.compute.triangulation import CliqueTree
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
