@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 
 from discreet.compute.bounds.bracket import bound, plan_elimination
-from discreet.compute.bounds.inner import centre_of, descend, evaluate
-from discreet.compute.bounds.query import Evidence, pose
+from discreet.compute.bounds.inner import descend, evaluate
+from discreet.compute.bounds.problem import Evidence, pose
 from discreet.values.graph import DAG
 from discreet.values.table import Table
 
@@ -62,8 +62,8 @@ def _see_best(
         return set()
     pushed = descend(problem, -problem.functions[list(left)], elimination)
     networks = [
-        np.concatenate([centre_of(local.rows.lower, local.rows.upper), rows])
-        for local, rows in zip(problem.locals, pushed.rows, strict=True)
+        np.concatenate([local.sets.centre, found])
+        for local, found in zip(problem.locals, pushed.conditionals, strict=True)
     ]
     count = len(left) + 1
     answers = np.array(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet.compute.bounds.counting import bound_conditionals, bound_counts
+from discreet.compute.bounds import bound_conditionals, bound_counts
 from discreet.networks.credal.makers import Strength, read_strength
 from discreet.networks.credal.network import CredalNetwork
 from discreet.networks.network import Network

@@ -10,8 +10,15 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from discreet.compute.bounds import Bracket, Method, bound, find_candidates, list_vertices, tighten
-from discreet.compute.bounds.inner import centre_of
+from discreet.compute.bounds import (
+    Bracket,
+    Method,
+    bound,
+    centre_of,
+    find_candidates,
+    list_vertices,
+    tighten,
+)
 from discreet.networks.answer import Answer
 from discreet.networks.credal.ends import arrange_ends, check_ends
 from discreet.networks.credal.evidence import describe_sets, encode_sets, pose_event, weigh_sets
