@@ -7,7 +7,8 @@ from math import log2
 
 import numpy as np
 
-from discreet.compute.inference.layout import Floats
+from discreet.compute.inference.junction import Floats
+from discreet.compute.inference.propagation import log_sum
 from discreet.compute.triangulation import find_order, interaction_graph
 from discreet.values.graph import DAG
 from discreet.values.table import Table, require_cells
@@ -115,11 +116,7 @@ def absorb(
 def log_sum_out(table: Table, name: str) -> Table:
     """log Σ over one attribute of exp(table)."""
     axis = table.axes.index(name)
-    peak = table.values.max(axis=axis, keepdims=True)
-    peak = np.where(np.isfinite(peak), peak, 0.0)
-    with np.errstate(divide="ignore"):
-        sums = np.log(np.exp(table.values - peak).sum(axis=axis)) + peak.squeeze(axis)
-    return Table(tuple(a for a in table.axes if a != name), np.asarray(sums))
+    return Table(tuple(a for a in table.axes if a != name), log_sum(table.values, (axis,)).squeeze(axis))
 
 
 def maximise_out(table: Table, name: str) -> Table:
