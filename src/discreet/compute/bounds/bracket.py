@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from discreet.compute.bounds.inner import STARTS, Elimination, descend
 from discreet.compute.bounds.outer import WIDENING, Induction, bound_below
-from discreet.compute.bounds.problem import Evidence, Floats, Problem, pose
+from discreet.compute.bounds.problem import Floats, LevelSets, Problem, pose
 from discreet.values.errors import ImpossibleEvidence, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.table import Table, count_cells
@@ -70,7 +70,7 @@ def bound(
     upper: Sequence[Table],
     targets: Sequence[str],
     functions: Floats,
-    evidence: Evidence,
+    evidence: LevelSets,
     *,
     method: Method = "both",
     seconds: float = 10.0,
@@ -119,7 +119,7 @@ def bound(
     return _fold(found, inner.values)
 
 
-def require_possible(dag: DAG, lower: Sequence[Table], upper: Sequence[Table], evidence: Evidence) -> None:
+def require_possible(dag: DAG, lower: Sequence[Table], upper: Sequence[Table], evidence: LevelSets) -> None:
     """Refuse evidence that has probability zero in every network of the credal set.
 
     An upper bound on P(evidence) is 0 exactly then: it is positive if some levels with positive upper ends lead to

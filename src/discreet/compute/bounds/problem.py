@@ -21,7 +21,7 @@ from discreet.values.graph import DAG
 from discreet.values.table import Table
 
 Floats = npt.NDArray[np.float64]
-Evidence = Mapping[str, Sequence[int]]
+LevelSets = Mapping[str, Sequence[int]]
 """For each observed node, the levels that it may have: one, or several."""
 
 SLACK = 1e-12
@@ -244,7 +244,7 @@ def pose(
     upper: Sequence[Table],
     targets: Sequence[str],
     functions: Floats,
-    evidence: Evidence,
+    evidence: LevelSets,
     *,
     whole: bool = False,
 ) -> Problem:
