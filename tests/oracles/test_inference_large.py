@@ -14,7 +14,7 @@ import pytest
 
 from discreet.compute.inference import Engine
 from discreet.compute.inference.elimination import maximise_subset
-from discreet.compute.likelihood import log_likelihood
+from discreet.compute.sampling import log_likelihood
 from discreet.networks import examples
 from discreet.networks.formats.bif import read_bif
 from discreet.networks.interchange import to_pyagrum
