@@ -24,7 +24,10 @@ dc.release("patients.parquet", "schema.toml", "graph.bif", epsilon=1).write("bef
 JOBS = {
     "release": """
 import discreet as dc
-dc.release("patients.parquet", "schema.toml", "graph.bif", epsilon=1, ledger="l", account="a", create=True).write("r.json")
+made = dc.release(
+    "patients.parquet", "schema.toml", "graph.bif", epsilon=1, ledger="l", account="a", create=True
+)
+made.write("r.json")
 """,
     "search": """
 import discreet as dc

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.compute import expectation
-from discreet.compute.backoff import smooth_rows
+from discreet.compute.consistency import smooth_conditionals
+from discreet.compute.contraction import Margin
 from discreet.compute.expectation import fit_network, shrink_counts
-from discreet.compute.margins import plan_elimination, sort_axes
 from discreet.networks import examples
-from discreet.values.errors import TableError
+from discreet.values.errors import TableError, TooLarge
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
 from discreet.values.measurement import Measurement
 from discreet.values.table import Array, Table
@@ -25,7 +25,7 @@ COST = '{"epsilon": "1"}'
 
 
 def smooth(name: str, counts: Array) -> Array:
-    return smooth_rows(counts, 0.5)
+    return smooth_conditionals(counts, 0.5)
 
 
 def measure(table: Table, law: Any) -> Measurement:
@@ -33,16 +33,16 @@ def measure(table: Table, law: Any) -> Measurement:
 
 
 @pytest.mark.parametrize("name", ["asia", "sachs", "child"])
-def test_elimination_gives_the_marginals_of_the_network(name: str) -> None:
+def test_a_margin_is_that_of_the_network(name: str) -> None:
     network = examples.load(name)
-    tables = [sort_axes(network.dag, cpt.axes, cpt.values) for cpt in network.cpts]
+    cpts = [np.asarray(cpt.values)[None] for cpt in network.cpts]
     rng = np.random.default_rng(4)
     for size in (1, 2, 4):
-        members = sorted(rng.choice(network.nodes, size, replace=False).tolist(), key=network.nodes.index)
-        planned = plan_elimination(network.dag, network.schema.sizes, members, 2**18)
-        assert planned is not None
-        assert np.allclose(planned.run(tables), network.engine.joint(members, {}).values, atol=1e-12)
-    assert plan_elimination(network.dag, network.schema.sizes, network.nodes[-1:], 1) is None
+        members = rng.choice(network.nodes, size, replace=False).tolist()
+        margin = Margin.plan(network.dag, network.schema.sizes, members, 2**18)
+        assert np.allclose(margin.read(cpts)[0], network.engine.joint(members, {}).values, atol=1e-12)
+    with pytest.raises(TooLarge):
+        Margin.plan(network.dag, network.schema.sizes, network.nodes[-1:], 1)
 
 
 @settings(deadline=None)
@@ -50,23 +50,23 @@ def test_elimination_gives_the_marginals_of_the_network(name: str) -> None:
 def test_rows_are_distributions_and_follow_the_data(parents: list[int], strength: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     counts = rng.gamma(0.3, 20.0, (*parents, 3))
-    found = smooth_rows(counts, strength)
+    found = smooth_conditionals(counts, strength)
     assert found.shape == counts.shape
     assert np.allclose(found.sum(axis=-1), 1.0)
     assert (found >= 0).all()
     rows = counts.sum(axis=-1, keepdims=True)
     assert (np.abs(found - counts / rows) <= strength / (rows + strength) + 1e-9).all()
-    full = smooth_rows(counts * 1e9, strength)
+    full = smooth_conditionals(counts * 1e9, strength)
     assert np.allclose(full, counts / rows, atol=1e-5)
 
 
 def test_a_row_without_data_follows_its_neighbours() -> None:
     counts = np.array([[[90.0, 10.0], [80.0, 20.0]], [[70.0, 30.0], [0.0, 0.0]]])
-    found = smooth_rows(counts, 0.5)
+    found = smooth_conditionals(counts, 0.5)
     alone = [counts[:, 1].sum(axis=0), counts[1].sum(axis=0)]
     between = sorted(row[0] / row.sum() for row in alone)
     assert between[0] - 0.01 <= found[1, 1, 0] <= between[1] + 0.01
-    assert np.allclose(smooth_rows(np.zeros((2, 2, 3)), 0.5), 1 / 3)
+    assert np.allclose(smooth_conditionals(np.zeros((2, 2, 3)), 0.5), 1 / 3)
 
 
 @settings(deadline=None)

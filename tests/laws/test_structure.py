@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.compute import entropy
-from discreet.compute.clique_model import Layout
+from discreet.compute.clique_model import ModelTree
 from discreet.compute.entropy import fit_margins
 from discreet.compute.inference import Engine
-from discreet.compute.inference.triangulation import cliques_of, interaction_graph
+from discreet.compute.triangulation import cliques_of, interaction_graph
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
 from discreet.learning.adaptive import adaptive, expect_noise, explain
@@ -397,29 +397,29 @@ def test_the_bound_on_pairs_is_that_of_a_junction_tree(seed: int, edges: int) ->
     rng = np.random.default_rng(seed)
     sizes = {f"x{i}": int(rng.integers(2, 7)) for i in range(7)}
     every = list(itertools.combinations(sizes, 2))
-    layout = Layout.plan(sizes, [every[i] for i in rng.permutation(len(every))[:edges]])
-    bounds = layout.bound_pairs()
+    tree = ModelTree.plan(sizes, [every[i] for i in rng.permutation(len(every))[:edges]])
+    bounds = tree.bound_pairs()
     assert bounds.keys() == set(every)
     for pair in every:
-        grown = [found for ends in (pair, pair[::-1]) for found in _join_ends(layout, *ends)]
+        grown = [found for ends in (pair, pair[::-1]) for found in _join_ends(tree, *ends)]
         if grown:
             best = min(grown, key=lambda cliques: sum(count_cells(sizes[n] for n in c) for c in cliques))
             assert bounds[pair] == sum(count_cells(sizes[name] for name in clique) for clique in best)
         else:  # nothing links them
-            best = [*layout.cliques, pair]
-            assert bounds[pair] == layout.cells + sizes[pair[0]] * sizes[pair[1]]
-        assert Layout.plan(sizes, best).cells <= bounds[pair]
+            best = [*tree.cliques, pair]
+            assert bounds[pair] == tree.cells + sizes[pair[0]] * sizes[pair[1]]
+        assert ModelTree.plan(sizes, best).cells <= bounds[pair]
 
 
-def _join_ends(layout: Layout, one: str, other: str) -> list[list[tuple[str, ...]]]:
+def _join_ends(tree: ModelTree, one: str, other: str) -> list[list[tuple[str, ...]]]:
     """The cliques with `one` added on the way from one that has it to one that has the other, for all such ways."""
-    cliques, parent = layout.cliques, layout.tree.parent
+    cliques, parent = tree.cliques, tree.joined.parent
     found = []
     for i, j in itertools.product(range(len(cliques)), repeat=2):
         if one in cliques[i] and other in cliques[j]:
             path = _find_path(parent, i, j)
             steps = [max(step) for step in itertools.pairwise(path)]
-            if all(layout.separator(step) for step in steps):
+            if all(tree.separator(step) for step in steps):
                 found.append(
                     [
                         (one, *clique) if k in path and one not in clique else clique
@@ -482,15 +482,15 @@ def test_the_bound_on_cells_is_never_below_the_same_elimination(seed: int, edges
     pairs = list(itertools.combinations(sizes, 2))
     order = rng.permutation(len(pairs))
     sets = [pairs[i] for i in order[:edges]]
-    layout, new = Layout.plan(sizes, sets), pairs[order[edges]]
+    tree, new = ModelTree.plan(sizes, sets), pairs[order[edges]]
     place = {name: i for i, name in enumerate(sizes)}
     graph = interaction_graph([[place[name] for name in found] for found in [*sets, new]], len(sizes))
-    cliques = cliques_of(graph, layout.order)
-    exact = sum(count_cells(layout.sizes[v] for v in clique) for clique in cliques)
+    cliques = cliques_of(graph, tree.order)
+    exact = sum(count_cells(tree.sizes[v] for v in clique) for clique in cliques)
     every = sum(
-        count_cells(layout.sizes[v] for v in {*around, u}) for u, around in _eliminate(graph, layout.order)
+        count_cells(tree.sizes[v] for v in {*around, u}) for u, around in _eliminate(graph, tree.order)
     )
-    assert exact <= layout.bound_cells(new) <= every
+    assert exact <= tree.bound_cells(new) <= every
 
 
 def _eliminate(graph: list[set[int]], order: tuple[int, ...]) -> list[tuple[int, set[int]]]:

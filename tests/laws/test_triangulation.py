@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.compute.inference.triangulation import (
+from discreet.compute.triangulation import (
     RULES,
     CliqueTree,
     clique_tree_of,

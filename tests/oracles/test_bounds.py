@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.compute.bounds import bound, list_vertices
-from discreet.compute.bounds.orders import list_orders
+from discreet.compute.bounds import bound, list_vertices, pose
+from discreet.compute.bounds.bracket import list_orders
 from discreet.compute.bounds.outer import Induction, bound_below
-from discreet.compute.bounds.query import pose
 from discreet.values.errors import ImpossibleEvidence
 from discreet.values.graph import DAG
 from discreet.values.table import Table
@@ -218,7 +217,7 @@ def test_bounds_hold_in_any_order_with_hardly_any_room(data: st.DataObject) -> N
         return
     both = np.concatenate([problem.functions, -problem.functions])
     start = both.reshape(len(both), -1).max(axis=1)
-    room = max(local.rows.lower.size for local in problem.locals)
+    room = max(local.sets.lower.size for local in problem.locals)
     scale = functions.max() - functions.min()
     for order in list_orders(problem, 6):
         for limit in (room, 2 * room):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from discreet.compute import sampling
-from discreet.compute.sampling import TILE, open_stream, prepare, read_seed, sample
+from discreet.compute.sampling import TILE, open_stream, prepare, read_seed, require_rows
 from discreet.values.errors import DataError, TableError, TooLarge
 from discreet.values.table import Array, Table, count_cells
 
@@ -83,7 +83,7 @@ def test_the_check_can_fail() -> None:
     joint, n = multiply_out(factors), 200_000
     excess = n * ((multiply_out(wrong).values - joint.values) ** 2 / joint.values).sum()
     assert excess > 400, "far beyond the 99.9999th percentile of 23 degrees of freedom, which is 71"
-    assert chi_square(count(sample(wrong, n, 1), joint), joint.values * n) < ALPHA
+    assert chi_square(count(prepare(wrong, 1).draw(0, n), joint), joint.values * n) < ALPHA
 
 
 def test_neighbouring_rows_are_independent() -> None:
@@ -122,7 +122,7 @@ def test_rows_depend_on_seed_and_number_only(
 def test_a_longer_sample_begins_with_the_shorter() -> None:
     """Asking for more rows later changes none of the first ones."""
     factors = make_network(6, [3, 4, 2])
-    short, long = sample(factors, 100, 5), sample(factors, TILE + 1, 5)
+    short, long = prepare(factors, 5).draw(0, 100), prepare(factors, 5).draw(0, TILE + 1)
     assert all(np.array_equal(short[name], long[name][:100]) for name in short)
 
 
@@ -131,7 +131,7 @@ def test_seeds() -> None:
     factors = make_network(7, [4, 4, 4])
 
     def draw(rng: sampling.Seed) -> bytes:
-        return b"".join(codes.tobytes() for codes in sample(factors, 200, rng).values())
+        return b"".join(codes.tobytes() for codes in prepare(factors, rng).draw(0, 200).values())
 
     root = np.random.SeedSequence(9)
     assert draw(9) == draw(np.int64(9)) == draw(root) == draw(root)  # type: ignore[arg-type]
@@ -154,12 +154,12 @@ def test_bad_seeds_are_refused(rng: object) -> None:
 def test_bad_row_numbers_are_refused(n: object) -> None:
     """A number of rows is a whole number, 0 or more."""
     with pytest.raises(DataError, match="number of rows"):
-        sample([Table(("a",), np.array([0.5, 0.5]))], n, 1)  # type: ignore[arg-type]
+        require_rows(n)
 
 
 def test_no_rows() -> None:
     """Nothing is a valid number of rows."""
-    codes = sample(make_network(8, [2, 300]), 0, 1)
+    codes = prepare(make_network(8, [2, 300]), 1).draw(0, 0)
     assert {name: (len(found), found.dtype) for name, found in codes.items()} == {
         "a0": (0, np.dtype(np.uint8)),
         "a1": (0, np.dtype(np.uint16)),
@@ -215,10 +215,10 @@ def test_the_edges_of_the_unit_interval(
 )
 def test_thresholds_never_lead_to_an_impossible_level(row: list[float], uniform: float) -> None:
     """Counting the thresholds at most u gives a level of the row that has a positive probability."""
-    (step,) = prepare([Table(("a",), np.array(row))], 1).steps
-    level = int((step.thresholds[0] <= uniform).sum())
+    (draw,) = prepare([Table(("a",), np.array(row))], 1).draws
+    level = int((draw.thresholds[0] <= uniform).sum())
     assert row[level] > 0
-    assert np.all(np.diff(step.thresholds[0]) >= 0)
+    assert np.all(np.diff(draw.thresholds[0]) >= 0)
 
 
 def test_streams_can_be_entered_anywhere() -> None:
@@ -229,10 +229,10 @@ def test_streams_can_be_entered_anywhere() -> None:
     assert not np.array_equal(open_stream(root, (1, 3), 0).random(100), numbers)
 
 
-def test_unreachable_rows_of_zeros_do_no_harm() -> None:
-    """A parent row that cannot occur may be all zeros, as in a posterior given evidence."""
+def test_unreachable_conditionals_of_zeros_do_no_harm() -> None:
+    """A conditional of parents that cannot occur may be all zeros, as in a posterior given evidence."""
     factors = [Table(("a",), np.array([1.0, 0.0])), Table(("a", "b"), np.array([[0.0, 1.0], [0.0, 0.0]]))]
-    codes = sample(factors, 1000, 1)
+    codes = prepare(factors, 1).draw(0, 1000)
     assert codes["a"].sum() == 0
     assert codes["b"].sum() == 1000
 

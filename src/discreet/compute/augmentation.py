@@ -6,8 +6,8 @@ expects to hold E varies around E, and the noisy one c is off by the known noise
     P(n | c, network) ∝ P(n | E) · P(noise = c − n),   n ≥ 0
 
 with P(n | E) Poisson, or negative binomial of variance φE for a table in which the graph does not hold. Given counts,
-the rows of a network are Dirichlet around them. What is kept is the counts, because they, and not the parameters, are
-what a release without noise would have shown.
+the conditionals of a network are Dirichlet around them. What is kept is the counts, because they, and not the
+parameters, are what a release without noise would have shown.
 
 The network ties the tables together: cells that it expects to be empty stay empty, however many of them a margin sums;
 taken one by one, each would be held a little above zero, and their sum far above.
@@ -21,8 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.compute.bounds.multilinear import Elimination
-from discreet.compute.bounds.query import pose
+from discreet.compute.contraction import Margin
 from discreet.values.graph import DAG
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
 from discreet.values.measurement import Measurement
@@ -44,7 +43,7 @@ STRIDE = 1.7
 """A step in standard deviations of what the count may be; about half of such steps are taken."""
 
 PULL = 0.5
-"""Rows of data that the learned network is worth in each row of a drawn one."""
+"""Rows of data that the learned network is worth in each conditional of a drawn one."""
 
 LEAST = 1e-6
 """No cell is expected to hold less, so that a zero can be unlearned."""
@@ -57,7 +56,7 @@ class _Cells:
     axes: tuple[str, ...]
     noisy: Array
     law: DiscreteLaplace | DiscreteGaussian | Exact
-    elimination: Elimination
+    margin: Margin
     expected: Array
     """What the learned network expects the cells to hold."""
     spread: float
@@ -81,8 +80,8 @@ def draw_counts(
     chains = min(CHAINS, draws)
     learned = [np.asarray(cpt.values, dtype=np.float64) for cpt in cpts]
     tables = {home: _begin(dag, cpts, measurements[home], chains) for home in sorted(set(homes))}
-    rows = [
-        _start_rows(dag, name, tables[home], cpt, chains, rng)
+    conditionals = [
+        _start_conditionals(dag, name, tables[home], cpt, chains, rng)
         for name, home, cpt in zip(dag.nodes, homes, learned, strict=True)
     ]
     kept: list[list[Array]] = []
@@ -90,13 +89,14 @@ def draw_counts(
     while len(kept) * chains < draws:
         total = _count_rows(list(tables.values()))
         for table in tables.values():
-            expected = _expect(dag, table, rows, total)
-            _walk(table, expected, rng)
+            _walk(table, _expect(table, conditionals, total), rng)
         families = [
             Table(("", *tables[home].axes), tables[home].counts).project(("", *dag.family(name))).values
             for name, home in zip(dag.nodes, homes, strict=True)
         ]
-        rows = [_draw_rows(counts, cpt, rng) for counts, cpt in zip(families, learned, strict=True)]
+        conditionals = [
+            _draw_conditionals(counts, cpt, rng) for counts, cpt in zip(families, learned, strict=True)
+        ]
         turn += 1
         if turn >= WARM_UP and (turn - WARM_UP) % APART == 0:
             kept.append(families)
@@ -105,11 +105,11 @@ def draw_counts(
 
 def _begin(dag: DAG, cpts: Sequence[Table], measured: Measurement, chains: int) -> _Cells:
     noisy = np.asarray(measured.noisy.values, dtype=np.float64)
-    problem = pose(dag, cpts, cpts, measured.axes, np.zeros((1, *noisy.shape)), {})
-    elimination = Elimination(problem, MAX_CELLS // chains)
-    table = _Cells(measured.axes, noisy, measured.law, elimination, noisy, 1.0, noisy[None])
-    rows = [np.asarray(cpt.values, dtype=np.float64)[None] for cpt in cpts]
-    table.expected = _expect(dag, table, rows, np.array([max(noisy.sum(), 1.0)]))[0]
+    sizes = {cpt.axes[-1]: cpt.values.shape[-1] for cpt in cpts}
+    margin = Margin.plan(dag, sizes, measured.axes, MAX_CELLS // chains)
+    table = _Cells(measured.axes, noisy, measured.law, margin, noisy, 1.0, noisy[None])
+    learned = [np.asarray(cpt.values, dtype=np.float64)[None] for cpt in cpts]
+    table.expected = _expect(table, learned, np.array([max(noisy.sum(), 1.0)]))[0]
     if isinstance(measured.law, Exact):
         start = table.expected = np.maximum(noisy, LEAST)
     else:
@@ -120,10 +120,10 @@ def _begin(dag: DAG, cpts: Sequence[Table], measured: Measurement, chains: int) 
     return table
 
 
-def _start_rows(
+def _start_conditionals(
     dag: DAG, name: str, table: _Cells, learned: Array, chains: int, rng: np.random.Generator
 ) -> Array:
-    """Rows around the learned ones, as far off as the noise is expected to leave them.
+    """Conditionals around the learned ones, as far off as the noise is expected to leave them.
 
     A family's cell that is expected to hold S, and to vary by A once its noisy parts are known, was learned with the
     variance W, 1/W = 1/A − 1/φS: what is missing of the information in true counts.
@@ -157,15 +157,9 @@ def _count_rows(tables: Sequence[_Cells]) -> Array:
     return np.asarray(np.maximum(weights @ totals / weights.sum(), 1.0))
 
 
-def _expect(dag: DAG, table: _Cells, rows: Sequence[Array], total: Array) -> Array:
+def _expect(table: _Cells, conditionals: Sequence[Array], total: Array) -> Array:
     """What the network of each chain expects the cells of a table to hold."""
-    elimination, count = table.elimination, len(rows[0])
-    factors = []
-    for i, local in enumerate(elimination.problem.locals):
-        whole = rows[dag.index(local.name)]
-        sizes = [elimination.problem.sizes[parent] for parent in local.parents]
-        factors.append(elimination.factor(i, whole.reshape(count, *sizes, whole.shape[-1])))
-    joint = elimination.run(factors)[0].reshape(count, *table.noisy.shape)
+    joint = table.margin.read(conditionals)
     return np.asarray(np.maximum(joint * total.reshape(-1, *[1] * table.noisy.ndim), LEAST))
 
 
@@ -204,7 +198,7 @@ def _weigh_noise(law: DiscreteLaplace | DiscreteGaussian) -> Callable[[Array], A
     return lambda noise: -half * noise * noise
 
 
-def _draw_rows(counts: Array, learned: Array, rng: np.random.Generator) -> Array:
-    """Rows from their Dirichlet posterior, with the learned network as a prior that is worth half a row."""
+def _draw_conditionals(counts: Array, learned: Array, rng: np.random.Generator) -> Array:
+    """Conditionals from their Dirichlet posterior, with the learned network as a prior that is worth half a row."""
     weights = rng.standard_gamma(counts + PULL * learned + 1e-3) + 1e-300
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))

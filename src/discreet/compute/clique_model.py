@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.compute.inference.triangulation import (
-    RULES,
-    CliqueTree,
-    clique_tree_of,
-    cliques_of,
-    eliminate_greedily,
-    interaction_graph,
-    join,
-    total_cells,
-)
+from discreet.compute.triangulation import CliqueTree, clique_tree_of, find_order, interaction_graph, join
 from discreet.values.graph import DAG
 from discreet.values.table import Array, Table, count_cells
 
@@ -27,19 +17,19 @@ REACH_CELLS = 2**22
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ModelTree:
     """The cliques that a model over these attribute sets needs."""
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
-    tree: CliqueTree
+    joined: CliqueTree
     order: tuple[int, ...]
     """The order of elimination that made the tree."""
     neighbours: tuple[int, ...]
     """The attributes that share a set with each attribute, as bits."""
 
     @classmethod
-    def plan(cls, sizes: Mapping[str, int], sets: Iterable[Sequence[str]]) -> Layout:
+    def plan(cls, sizes: Mapping[str, int], sets: Iterable[Sequence[str]]) -> ModelTree:
         """A junction tree in which every set lies in a clique."""
         names = tuple(sizes)
         place = {name: i for i, name in enumerate(names)}
@@ -47,26 +37,23 @@ class Layout:
         levels = [sizes[name] for name in names]
         weights = [math.log2(size) for size in levels]
         graph = interaction_graph(scopes, len(names))
-        orders = [
-            eliminate_greedily(graph, weights, rule, range(len(names)), random.Random(0)) for rule in RULES
-        ]
-        order = min(orders, key=lambda found: total_cells(cliques_of(graph, found), weights))
+        order = find_order(graph, weights, range(len(names)))
         bits = tuple(sum(1 << v for v in found) for found in graph)
         return cls(names, tuple(levels), join(*clique_tree_of(graph, order), levels), tuple(order), bits)
 
     @property
     def cliques(self) -> tuple[tuple[str, ...], ...]:
         """The attributes of each clique, those before it in the tree first."""
-        return tuple(tuple(self.names[v] for v in clique) for clique in self.tree.cliques)
+        return tuple(tuple(self.names[v] for v in clique) for clique in self.joined.cliques)
 
     def separator(self, i: int) -> tuple[str, ...]:
         """The attributes that clique i shares with the clique that it hangs on."""
-        return tuple(self.names[v] for v in self.tree.separator(i))
+        return tuple(self.names[v] for v in self.joined.separator(i))
 
     @property
     def cells(self) -> int:
         """The cells of all cliques together."""
-        return sum(count_cells(self.sizes[v] for v in clique) for clique in self.tree.cliques)
+        return sum(count_cells(self.sizes[v] for v in clique) for clique in self.joined.cliques)
 
     def bound_pairs(self) -> dict[tuple[str, ...], int]:
         """For every pair, the earlier attribute first, cells that are enough if it had to share a clique as well.
@@ -74,27 +61,27 @@ class Layout:
         One of the two is added to all cliques on the way to the other, which leaves a junction tree; two attributes
         that nothing links yet get a clique of their own.
         """
-        cells = [count_cells(self.sizes[v] for v in clique) for clique in self.tree.cliques]
+        cells = [count_cells(self.sizes[v] for v in clique) for clique in self.joined.cliques]
         whole = sum(cells)
         links: list[list[int]] = [[] for _ in cells]
         linked: dict[tuple[int, int], bool] = {}
-        for i, above in enumerate(self.tree.parent):
+        for i, above in enumerate(self.joined.parent):
             if above >= 0:
                 links[i].append(above)
                 links[above].append(i)
-                linked[i, above] = linked[above, i] = bool(self.tree.separator(i))
+                linked[i, above] = linked[above, i] = bool(self.joined.separator(i))
         found: dict[tuple[str, ...], int] = {}
         for v, name in enumerate(self.names):
-            agenda = [(i, -1, 0, True) for i, clique in enumerate(self.tree.cliques) if v in clique]
+            agenda = [(i, -1, 0, True) for i, clique in enumerate(self.joined.cliques) if v in clique]
             while agenda:
                 i, source, added, near = agenda.pop()
-                for u in self.tree.cliques[i]:
+                for u in self.joined.cliques[i]:
                     pair = (name, self.names[u]) if v < u else (self.names[u], name)
                     more = added if near else self.sizes[u] * self.sizes[v]
                     if u != v and found.get(pair, math.inf) > whole + more:
                         found[pair] = whole + more
                 for j in links[i]:
-                    if j != source and v not in self.tree.cliques[j]:
+                    if j != source and v not in self.joined.cliques[j]:
                         still = near and linked[i, j]
                         agenda.append((j, i, added + cells[j] * (self.sizes[v] - 1), still))
         return found
@@ -125,7 +112,7 @@ class Layout:
 class CliqueModel:
     """A distribution as the margins of its cliques, which agree on all separators."""
 
-    layout: Layout
+    tree: ModelTree
     beliefs: tuple[Table, ...]
     gap: float
     """The mean L1 distance that is left from the margins that were asked for."""
@@ -141,7 +128,7 @@ class CliqueModel:
 
         A pair is left out where it would take a table of more than `REACH_CELLS` cells on the way to it.
         """
-        walk, names = _Walk(self), self.layout.names
+        walk, names = _Walk(self), self.tree.names
         for i, name in enumerate(names):
             others = [other for other in names[i + 1 :] if wanted is None or (name, other) in wanted]
             yield from walk.reach(name, frozenset(others))
@@ -151,12 +138,12 @@ class CliqueModel:
         parents: dict[str, tuple[str, ...]] = {}
         tables: dict[str, Table] = {}
         for i, belief in enumerate(self.beliefs):
-            above = self.layout.separator(i)
+            above = self.tree.separator(i)
             for name in (found for found in belief.axes if found not in above):
                 family = (*above, name)
                 parents[name], tables[name] = above, belief.project(family).normalise(name)
                 above = family
-        names = self.layout.names
+        names = self.tree.names
         return DAG.build({name: parents[name] for name in names}), tuple(tables[name] for name in names)
 
 
@@ -172,12 +159,12 @@ class _Walk:
         self._cut_cells: dict[tuple[int, int], int] = {}
         self._links: list[list[int]] = [[] for _ in model.beliefs]
         self._known: dict[tuple[int, int, tuple[str, ...]], Array] = {}
-        parent = model.layout.tree.parent
+        parent = model.tree.joined.parent
         for i, above in enumerate(parent):
             if above >= 0:
                 self._links[i].append(above)
                 self._links[above].append(i)
-                cut = self._cuts[i, above] = self._cuts[above, i] = model.layout.separator(i)
+                cut = self._cuts[i, above] = self._cuts[above, i] = model.tree.separator(i)
                 cells = count_cells(self.beliefs[i].sizes[name] for name in cut)
                 self._cut_cells[i, above] = self._cut_cells[above, i] = cells
         below = [set(belief.axes) for belief in model.beliefs]
@@ -186,7 +173,7 @@ class _Walk:
         self._beyond: dict[tuple[int, int], frozenset[str]] = {}
         for i, above in enumerate(parent):
             if above >= 0:
-                outside = frozenset(model.layout.names) - (below[i] - set(self._cuts[i, above]))
+                outside = frozenset(model.tree.names) - (below[i] - set(self._cuts[i, above]))
                 self._beyond[above, i], self._beyond[i, above] = frozenset(below[i]), outside
 
     def reach(self, name: str, wanted: frozenset[str]) -> Iterator[Table]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.compute.clique_model import CliqueModel, Layout
+from discreet.compute.clique_model import CliqueModel, ModelTree
 from discreet.values.errors import TableError, TooLarge
 from discreet.values.table import Array, Table
 
@@ -42,15 +42,15 @@ def fit_margins(
 
     Every attribute must be in some margin. A margin is a table of non-negative numbers; totals are taken as 1.
     """
-    layout = Layout.plan(sizes, [table.axes for table in margins])
-    if layout.cells > max_cells:
+    tree = ModelTree.plan(sizes, [table.axes for table in margins])
+    if tree.cells > max_cells:
         raise TooLarge(
-            f"a model of {len(margins)} margins would have {layout.cells:,} cells; allowed are {max_cells:,}"
+            f"a model of {len(margins)} margins would have {tree.cells:,} cells; allowed are {max_cells:,}"
         )
     ones = _single_margins(sizes, margins)
-    beliefs = [_multiply_out([ones[name] for name in clique]) for clique in layout.cliques]
+    beliefs = [_multiply_out([ones[name] for name in clique]) for clique in tree.cliques]
     wide = [table for table in margins if len(table.axes) > 1]
-    fitter = _Fitter(layout, beliefs, [_raise_zeros(table, ones) for table in wide], ones)
+    fitter = _Fitter(tree, beliefs, [_raise_zeros(table, ones) for table in wide], ones)
     gaps: list[float] = []
     for _ in range(sweeps if wide else 0):
         gaps.append(fitter.sweep())
@@ -59,8 +59,8 @@ def fit_margins(
             break
     fitter.spread()
     return CliqueModel(
-        layout,
-        tuple(Table(axes, belief) for axes, belief in zip(layout.cliques, fitter.beliefs, strict=True)),
+        tree,
+        tuple(Table(axes, belief) for axes, belief in zip(tree.cliques, fitter.beliefs, strict=True)),
         gaps[-1] if gaps else 0.0,
     )
 
@@ -78,21 +78,21 @@ class _Fitter:
     """Iterative proportional fitting along a walk through the tree [Jiroušek and Přeučil 1995]."""
 
     def __init__(
-        self, layout: Layout, beliefs: list[Array], margins: Sequence[Table], ones: Mapping[str, Array]
+        self, tree: ModelTree, beliefs: list[Array], margins: Sequence[Table], ones: Mapping[str, Array]
     ) -> None:
-        self.layout, self.beliefs = layout, beliefs
-        self._cliques = layout.cliques
-        self._sizes = dict(zip(layout.names, layout.sizes, strict=True))
+        self.tree, self.beliefs = tree, beliefs
+        self._cliques = tree.cliques
+        self._sizes = dict(zip(tree.names, tree.sizes, strict=True))
         self._targets: list[list[_Target]] = [[] for _ in beliefs]
         for table in margins:
             holders = [i for i, clique in enumerate(self._cliques) if set(table.axes) <= set(clique)]
             self._assign(min(holders, key=lambda i: beliefs[i].size), table)
         self._count = max(1, len(margins))
         self._below: list[list[int]] = [[] for _ in beliefs]
-        for i, above in enumerate(layout.tree.parent):
+        for i, above in enumerate(tree.joined.parent):
             if above >= 0:
                 self._below[above].append(i)
-        self._separators = [layout.separator(i) for i in range(len(layout.tree.parent))]
+        self._separators = [tree.separator(i) for i in range(len(tree.joined.parent))]
         self._messages = [_multiply_out([ones[name] for name in axes]) for axes in self._separators]
         self._tour = list(self._walk())
 
@@ -108,7 +108,7 @@ class _Fitter:
 
     def spread(self) -> None:
         """Carry what the root knows to all others, so that every pair of neighbours agrees."""
-        for i, above in enumerate(self.layout.tree.parent):
+        for i, above in enumerate(self.tree.joined.parent):
             if above >= 0:
                 self._send(i, downwards=True)
 
@@ -140,7 +140,7 @@ class _Fitter:
 
     def _send(self, edge: int, *, downwards: bool) -> None:
         """Make the clique at the other end of a separator agree with the one at this end."""
-        above = self.layout.tree.parent[edge]
+        above = self.tree.joined.parent[edge]
         source, goal = (above, edge) if downwards else (edge, above)
         cut = self._separators[edge]
         new = self.beliefs[source].sum(

@@ -24,8 +24,8 @@ from discreet.compute.consistency import (
     reconcile,
     weigh_by_precision,
 )
-from discreet.compute.margins import Elimination, plan_elimination, sort_axes
-from discreet.values.errors import TableError
+from discreet.compute.contraction import Margin
+from discreet.values.errors import TableError, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.law import DiscreteLaplace
 from discreet.values.measurement import Measurement
@@ -67,7 +67,8 @@ class _Set:
     variance: float
     heavy: bool
     """Whether the noise is Laplace, so that a far-off cell says no more than one that is off by a few scales."""
-    elimination: Elimination | None
+    margin: Margin | None
+    """How the network's marginal over the set is found; None if that takes too large a product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,22 +171,15 @@ def _expect(
     dag: DAG, sets: Sequence[_Set], cpts: Sequence[Array], counts: Sequence[Array], total: float
 ) -> list[Array]:
     """What the network expects every measured cell to hold."""
-    tables = [sort_axes(dag, dag.family(name), cpt) for name, cpt in zip(dag.nodes, cpts, strict=True)]
-    return [
-        np.maximum(
-            total
-            * (
-                _chain(dag, found, tables, known)
-                if found.elimination is None
-                else found.elimination.run(tables)
-            ),
-            LEAST,
-        )
+    batch = [cpt[None] for cpt in cpts]
+    margins = [
+        _chain(dag, found, cpts, known) if found.margin is None else found.margin.read(batch)[0]
         for found, known in zip(sets, counts, strict=True)
     ]
+    return [np.maximum(total * margin, LEAST) for margin in margins]
 
 
-def _chain(dag: DAG, found: _Set, tables: Sequence[Array], counts: Array) -> Array:
+def _chain(dag: DAG, found: _Set, cpts: Sequence[Array], counts: Array) -> Array:
     """The marginal by the chain rule within the set: a node's table if its family is there, else the counts' own."""
     product = np.ones((1,) * len(found.axes))
     seen: set[str] = set()
@@ -193,15 +187,13 @@ def _chain(dag: DAG, found: _Set, tables: Sequence[Array], counts: Array) -> Arr
         if name not in found.axes:
             continue
         seen.add(name)
-        if set(dag.family(name)) <= set(found.axes):
-            scope, values = set(dag.family(name)), tables[dag.index(name)]
+        family = dag.family(name)
+        if set(family) <= set(found.axes):
+            conditional = Table(family, cpts[dag.index(name)])
         else:
-            drop = tuple(i for i, other in enumerate(found.axes) if other not in seen)
-            scope, margin = set(seen), counts.sum(axis=drop) + 1e-9
-            at = [other for other in found.axes if other in seen].index(name)
-            values = margin / margin.sum(axis=at, keepdims=True)
-        shape = [counts.shape[i] if other in scope else 1 for i, other in enumerate(found.axes)]
-        product = product * values.reshape(shape)
+            known = Table(found.axes, counts).project([other for other in found.axes if other in seen])
+            conditional = Table(known.axes, known.values + 1e-9).normalise(name)
+        product = product * conditional.spread(found.axes)
     return product
 
 
@@ -279,9 +271,15 @@ def _arrange(dag: DAG, sizes: Mapping[str, int], measurements: Sequence[Measurem
         axes = tuple(name for name in dag.nodes if name in found.axes)
         noisy = np.asarray(found.noisy.arrange(axes).values, dtype=np.float64)
         heavy = isinstance(found.law, DiscreteLaplace)
-        elimination = plan_elimination(dag, sizes, axes, PRODUCT_CELLS)
-        sets.append(_Set(axes, noisy, found.law.variance, heavy, elimination))
+        sets.append(_Set(axes, noisy, found.law.variance, heavy, _plan_margin(dag, sizes, axes)))
     return sets
+
+
+def _plan_margin(dag: DAG, sizes: Mapping[str, int], axes: Sequence[str]) -> Margin | None:
+    try:
+        return Margin.plan(dag, sizes, axes, PRODUCT_CELLS) if axes else None
+    except TooLarge:
+        return None
 
 
 def _read_sizes(measurements: Sequence[Measurement]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Ancestral sampling: rows of codes from a chain of conditional tables, the same rows however they are drawn.
+"""Rows of codes from a chain of conditional tables, the same rows however they are drawn; and how likely rows are.
 
 Every attribute has a random stream of its own, and row r takes number r of each stream. So a row depends on
 the seed and on r alone: not on how many are drawn, in which slices, by how many threads, compiled or not.
@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.values.errors import DataError, TableError
+from discreet.values.graph import DAG
 from discreet.values.table import Array, Table, count_cells, require_cells
 
 Seed = int | np.random.SeedSequence | np.random.Generator
@@ -31,6 +33,12 @@ COMPILED_FROM = 2**24
 THREADED_FROM = 2**20
 """Cells from which a second thread pays for itself."""
 
+BLOCK = 2**16
+"""Rows scored at a time, so that the indices of a block stay in the second-level cache."""
+
+SCANNED = 8
+"""Up to so many thresholds a plain scan beats a binary search, because it has no branch to mispredict."""
+
 MAX_LEVELS = 2**16
 """What a 16-bit code can tell apart."""
 
@@ -42,8 +50,8 @@ _RESTART_KEY = 0x61676169
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """How one attribute is drawn: where its parents are, and the cumulated probabilities of each row."""
+class AttributeDraw:
+    """How one attribute is drawn: where its parents are, and the cumulated probabilities of each conditional."""
 
     name: str
     given: tuple[int, ...]
@@ -60,22 +68,22 @@ class Step:
 class Sampler:
     """An endless table of rows, of which any slice can be drawn by itself."""
 
-    steps: tuple[Step, ...]
+    draws: tuple[AttributeDraw, ...]
     root: np.random.SeedSequence
 
     @property
     def names(self) -> tuple[str, ...]:
         """The attributes, in the order in which they are drawn."""
-        return tuple(step.name for step in self.steps)
+        return tuple(found.name for found in self.draws)
 
     def count_cells(self, rows: int) -> int:
         """The number of cells in so many rows."""
-        return rows * len(self.steps)
+        return rows * len(self.draws)
 
     def restart(self, number: int) -> Sampler:
         """Another table of rows by the same law, one for each number, independent of this one."""
         key = (*self.root.spawn_key, _RESTART_KEY, number)
-        return Sampler(self.steps, np.random.SeedSequence(self.root.entropy, spawn_key=key))
+        return Sampler(self.draws, np.random.SeedSequence(self.root.entropy, spawn_key=key))
 
     def draw(
         self, start: int, stop: int, *, threads: int | None = None, compiled: bool | None = None
@@ -83,8 +91,10 @@ class Sampler:
         """The codes of rows start … stop − 1 by attribute; `threads` and `compiled` change the speed only."""
         cells = self.count_cells(stop - start)
         use_kernels = cells >= COMPILED_FROM if compiled is None else compiled
+        if use_kernels:
+            _compile()  # once, before several threads would
         workers = threads or (min(os.cpu_count() or 1, 4) if cells >= THREADED_FROM else 1)
-        codes = [np.empty(max(stop - start, 0), dtype=step.dtype) for step in self.steps]
+        codes = [np.empty(max(stop - start, 0), dtype=found.dtype) for found in self.draws]
         cuts = [start + (stop - start) * i // workers for i in range(workers + 1)]
         jobs = [
             (low, high, [column[low - start : high - start] for column in codes])
@@ -101,24 +111,24 @@ class Sampler:
 
     def _fill(self, start: int, stop: int, codes: list[Array], compiled: bool) -> None:
         pass_thresholds = _pass_compiled if compiled else _pass_plain
-        streams = [open_stream(self.root, (_ROWS_KEY, i), start) for i in range(len(self.steps))]
+        streams = [open_stream(self.root, (_ROWS_KEY, i), start) for i in range(len(self.draws))]
         buffer = np.empty(min(TILE, stop - start))
         for low in range(0, stop - start, TILE):
             tile = slice(low, min(low + TILE, stop - start))
             uniform = buffer[: tile.stop - tile.start]
-            for step, stream, column in zip(self.steps, streams, codes, strict=True):
+            for found, stream, column in zip(self.draws, streams, codes, strict=True):
                 stream.random(out=uniform)
-                pass_thresholds(step, uniform, [codes[i][tile] for i in step.given], column[tile])
+                pass_thresholds(found, uniform, [codes[i][tile] for i in found.given], column[tile])
 
 
 def prepare(factors: Sequence[Table], rng: Seed) -> Sampler:
     """A sampler of Π P(child | given), one factor for each attribute; a table's last axis is its child.
 
     Every given attribute must be the child of an earlier table. A level is drawn in proportion to its value
-    in the row; a row of zeros, which nothing should lead to, counts as uniform.
+    in the conditional; one of zeros, which nothing should lead to, counts as uniform.
     """
     sizes: dict[str, int] = {}
-    steps: list[Step] = []
+    draws: list[AttributeDraw] = []
     for factor in factors:
         if not factor.axes:
             raise TableError("a table without axes has no attribute to draw")
@@ -140,20 +150,35 @@ def prepare(factors: Sequence[Table], rng: Seed) -> Sampler:
             )
         sizes[child] = shape[-1]
         positions = {name: i for i, name in enumerate(sizes)}
-        steps.append(
-            Step(
+        draws.append(
+            AttributeDraw(
                 child,
                 tuple(positions[name] for name in given),
                 tuple(count_cells(shape[axis + 1 : -1]) for axis in range(len(given))),
                 _cumulate(child, factor.values.reshape(-1, shape[-1])),
             )
         )
-    return Sampler(tuple(steps), read_seed(rng))
+    return Sampler(tuple(draws), read_seed(rng))
 
 
-def sample(factors: Sequence[Table], n: int, rng: Seed) -> dict[str, Array]:
-    """n rows as codes, one array for each attribute."""
-    return prepare(factors, rng).draw(0, require_rows(n))
+def log_likelihood(
+    dag: DAG, cpts: Sequence[Table], codes: Mapping[str, npt.NDArray[np.integer]]
+) -> npt.NDArray[np.float64]:
+    """log P(row) = Σ log P(x_i | pa_i) for each row of codes; -inf for a row that the network rules out."""
+    with np.errstate(divide="ignore"):
+        logs = [np.log(cpt.values).ravel() for cpt in cpts]
+    shapes = [cpt.values.shape for cpt in cpts]
+    rows = len(next(iter(codes.values())))
+    total = np.zeros(rows)
+    for start in range(0, rows, BLOCK):
+        part = slice(start, start + BLOCK)
+        for name, log_values, shape in zip(dag.nodes, logs, shapes, strict=True):
+            index = np.zeros(len(total[part]), dtype=np.int64)
+            for member, size in zip(dag.family(name), shape, strict=True):
+                index *= size
+                index += codes[member][part]
+            total[part] += log_values[index]
+    return total
 
 
 def cut_rows(n: int, size: int) -> Iterator[tuple[int, int]]:
@@ -195,13 +220,13 @@ def open_stream(root: np.random.SeedSequence, key: tuple[int, ...], position: in
     return np.random.Generator(bits)
 
 
-def _cumulate(child: str, rows: Array) -> npt.NDArray[np.float64]:
+def _cumulate(child: str, conditionals: Array) -> npt.NDArray[np.float64]:
     """Thresholds such that the level of u in [0, 1) is the number of thresholds at most u.
 
     Adding 0 leaves a sum as it is, so the threshold of an impossible level equals the one before it and no u
     falls between; from the last possible level on they are exactly 1, which no u reaches, however sums round.
     """
-    values = np.asarray(rows, dtype=np.float64)
+    values = np.asarray(conditionals, dtype=np.float64)
     if not np.isfinite(values.sum(axis=1)).all() or (values < 0).any():
         raise TableError(
             f"table of {child!r} holds a value that is negative or not finite; nothing can be drawn from it"
@@ -212,21 +237,67 @@ def _cumulate(child: str, rows: Array) -> npt.NDArray[np.float64]:
     return np.ascontiguousarray(shares[:, :-1])
 
 
-def _pass_compiled(step: Step, uniform: Array, given: list[Array], levels: Array) -> None:
-    from discreet.compute.sampling_kernels import add_parent, count_passed
+@cache
+def _compile() -> tuple[Callable[..., None], Callable[..., None]]:
+    """The compiled inner loops, made only for jobs that are worth waiting for a compiler."""
+    import numba
 
+    @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+    def add_parent(index: Any, codes: Any, stride: int) -> None:
+        """Add the share of one parent to the index of the conditional of every draw."""
+        for i in range(len(index)):
+            index[i] += codes[i] * stride
+
+    @numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+    def count_passed(levels: Any, index: Any, uniform: Any, thresholds: Any) -> None:
+        """The level of every draw: how many thresholds of its conditional are at most its uniform number."""
+        width = thresholds.shape[1]
+        flat = thresholds.ravel()
+        if width == 1:
+            for i in range(len(levels)):
+                levels[i] = uniform[i] >= flat[index[i]]
+        elif width == 2:
+            for i in range(len(levels)):
+                first = index[i] * 2
+                levels[i] = np.uint8(uniform[i] >= flat[first]) + np.uint8(uniform[i] >= flat[first + 1])
+        elif width <= SCANNED:
+            for i in range(len(levels)):
+                first = index[i] * width
+                passed = 0
+                for k in range(width):
+                    passed += uniform[i] >= flat[first + k]
+                levels[i] = passed
+        else:
+            leap = 1
+            while leap * 2 <= width:
+                leap *= 2
+            for i in range(len(levels)):
+                first = index[i] * width
+                passed = 0
+                jump = leap
+                while jump:
+                    if passed + jump <= width and uniform[i] >= flat[first + passed + jump - 1]:
+                        passed += jump
+                    jump //= 2
+                levels[i] = passed
+
+    return add_parent, count_passed
+
+
+def _pass_compiled(found: AttributeDraw, uniform: Array, given: list[Array], levels: Array) -> None:
+    add_parent, count_passed = _compile()
     index = np.zeros(len(levels), dtype=np.int32)  # enough, since `prepare` refuses a table of 2²⁸ cells
-    for codes, stride in zip(given, step.strides, strict=True):
+    for codes, stride in zip(given, found.strides, strict=True):
         add_parent(index, codes, stride)
-    count_passed(levels, index, uniform, step.thresholds)
+    count_passed(levels, index, uniform, found.thresholds)
 
 
-def _pass_plain(step: Step, uniform: Array, given: list[Array], levels: Array) -> None:
+def _pass_plain(found: AttributeDraw, uniform: Array, given: list[Array], levels: Array) -> None:
     index = np.zeros(len(levels), dtype=np.intp)
-    for codes, stride in zip(given, step.strides, strict=True):
+    for codes, stride in zip(given, found.strides, strict=True):
         index += codes.astype(np.intp) * stride
-    width = step.thresholds.shape[1]
-    flat = step.thresholds.ravel()
+    width = found.thresholds.shape[1]
+    flat = found.thresholds.ravel()
     index *= width
     passed = np.zeros(len(levels), dtype=np.intp)
     for bit in reversed(range(width.bit_length())):  # binary search, all rows at once

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.compute.clique_model import CliqueModel, Layout
+from discreet.compute.clique_model import CliqueModel, ModelTree
 from discreet.compute.consistency import settle, weigh_by_precision
 from discreet.compute.entropy import fit_margins
 from discreet.learning.attribute_sets import Set, join_groups, list_candidates, list_pairs, prune
@@ -188,7 +188,7 @@ def adaptive(
         "sets": [list(found) for found in search.chosen],
         "batches": [[list(found) for found in batch] for batch in search.batches],
         "choices": search.choices,
-        "model cells": model.layout.cells,
+        "model cells": model.tree.cells,
     }
     cost_text = whole
     provenance = Provenance("adaptive", airlock.unit, cost_text, tuple(search.measured), noise, details)
@@ -265,8 +265,8 @@ def _choose_batch(
     batch: list[Set] = []
     cost = 0.0
     while len(batch) < most:
-        layout, groups = Layout.plan(search.sizes, [*search.chosen, *batch]), join_groups(batch)
-        expected = _drop_oversized(expected, layout, model_cells)
+        tree, groups = ModelTree.plan(search.sizes, [*search.chosen, *batch]), join_groups(batch)
+        expected = _drop_oversized(expected, tree, model_cells)
         room = float(search.left - part) - cost
         fitting = {
             found: values
@@ -284,13 +284,13 @@ def _choose_batch(
     return batch
 
 
-def _drop_oversized(expected: dict[Set, Array], layout: Layout, model_cells: int) -> dict[Set, Array]:
+def _drop_oversized(expected: dict[Set, Array], tree: ModelTree, model_cells: int) -> dict[Set, Array]:
     """The candidates that the model has room for; what is too large for it now stays so, for sets are only added."""
-    enough = layout.bound_pairs()
+    enough = tree.bound_pairs()
     return {
         found: values
         for found, values in expected.items()
-        if len(found) > 2 or enough[found] <= model_cells or layout.bound_cells(found) <= model_cells
+        if len(found) > 2 or enough[found] <= model_cells or tree.bound_cells(found) <= model_cells
     }
 
 
@@ -324,7 +324,7 @@ def _read_sets(search: _Search, sets: Iterable[Sequence[str]], model_cells: int)
             raise GraphError(
                 f"a given set has two or more attributes of the schema, each once, not {members}"
             )
-    cells = Layout.plan(search.sizes, given).cells
+    cells = ModelTree.plan(search.sizes, given).cells
     if cells > model_cells:
         what = "the given sets" if given else f"{len(search.sizes)} single attributes"
         raise TooLarge(f"a model of {what} would have {cells:,} cells; allowed are {model_cells:,}")

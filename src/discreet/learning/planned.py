@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.compute.backoff import smooth_rows
+from discreet.compute.consistency import smooth_conditionals
 from discreet.compute.expectation import ROUNDS, Fit, fit_network
 from discreet.learning.learner import Prior, arrange_graph, read_prior, stated
 from discreet.learning.plan import MAX_CELLS, Plan, Workload, choose_noise, plan
@@ -112,7 +112,7 @@ def _fit(
     def smooth(name: str, counts: Array) -> Array:
         alpha = pseudo.get(name)
         if alpha is None:
-            return smooth_rows(counts, STRENGTH)
+            return smooth_conditionals(counts, STRENGTH)
         raised = counts + alpha
         return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
 

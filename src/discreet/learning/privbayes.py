@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet.compute.backoff import smooth_rows
-from discreet.compute.consistency import clamp, condition, settle, weigh_by_precision
+from discreet.compute.consistency import clamp, condition, settle, smooth_conditionals, weigh_by_precision
 from discreet.learning.greedy import (
     Progress,
     ScoreName,
@@ -202,7 +201,7 @@ def shrink(table: Table, family: Sequence[str], measured: Measurement) -> Table:
     """P(child | parents) from a table over the family, rows with little but noise drawn towards coarser ones."""
     counts = np.maximum(np.asarray(table.project(family).values, dtype=np.float64), 0.0)
     strength = STRENGTH * (1.0 + math.sqrt(measured.law.variance))
-    return Table(tuple(family), np.ascontiguousarray(smooth_rows(counts, strength)))
+    return Table(tuple(family), np.ascontiguousarray(smooth_conditionals(counts, strength)))
 
 
 def share_by_cells(sets: Sequence[Sequence[str]], sizes: dict[str, int], spend: Finite) -> list[Fraction]:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.compute.bounds import Bracket, Method, bound, find_candidates, tighten
-from discreet.compute.bounds.inner import centre_of
+from discreet.compute.bounds import Bracket, Method, bound, centre_of, find_candidates, tighten
 from discreet.networks.answer import Answer, Decision, Interval
 from discreet.networks.evidence import (
     Given,

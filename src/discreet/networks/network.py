@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.compute.inference import Engine, Marginals
-from discreet.compute.likelihood import log_likelihood
-from discreet.compute.sampling import Seed
+from discreet.compute.sampling import Seed, log_likelihood
 from discreet.networks.answer import Answer, EventProbability, Explanation
 from discreet.networks.evidence import (
     Given,

@@ -52,7 +52,7 @@ class Rows:
 
     def __post_init__(self) -> None:
         require_rows(self.n)
-        drawn = {step.name: step.thresholds.shape[1] + 1 for step in self.sampler.steps}
+        drawn = {found.name: found.thresholds.shape[1] + 1 for found in self.sampler.draws}
         for name, size in drawn.items():
             if name not in self.hidden and self.schema[name].size != size:
                 raise SchemaError(

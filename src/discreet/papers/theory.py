@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.compute.inference import Engine
-from discreet.compute.inference.triangulation import eliminate_greedily, fill_edges, interaction_graph
+from discreet.compute.triangulation import eliminate_greedily, fill_edges, interaction_graph
 from discreet.values.errors import QueryError
 from discreet.values.graph import DAG
 from discreet.values.table import Table

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import log2
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.compute.bounds.inner import STARTS, centre_of, descend, evaluate
-from discreet.compute.bounds.intervals import Floats
-from discreet.compute.bounds.multilinear import Elimination
-from discreet.compute.bounds.orders import list_orders
+from discreet.compute.bounds.inner import STARTS, Elimination, descend
 from discreet.compute.bounds.outer import WIDENING, Induction, bound_below
-from discreet.compute.bounds.query import Evidence, Problem, pose
+from discreet.compute.bounds.problem import Floats, LevelSets, Problem, pose
 from discreet.values.errors import ImpossibleEvidence, TooLarge
 from discreet.values.graph import DAG
-from discreet.values.table import Table
+from discreet.values.table import Table, count_cells
 
 Method = Literal["both", "outer", "inner", "exact"]
 
@@ -70,7 +70,7 @@ def bound(
     upper: Sequence[Table],
     targets: Sequence[str],
     functions: Floats,
-    evidence: Evidence,
+    evidence: LevelSets,
     *,
     method: Method = "both",
     seconds: float = 10.0,
@@ -91,12 +91,10 @@ def bound(
     doubled = np.concatenate(
         [problem.functions, -problem.functions]
     )  # an upper bound on f is a lower one on −f
-    elimination = plan_elimination(problem, len(doubled) * starts)
-    if elimination is None and method != "outer":
-        method = "outer"
-    if method == "outer" or elimination is None:
-        found = _outside(problem, doubled, _guess(doubled, elimination), tries, max_work)[0]
-        return _fold(found, None)
+    elimination = None if method == "outer" else plan_elimination(problem, len(doubled) * starts)
+    if elimination is None:
+        greatest = doubled.reshape(len(doubled), -1).max(axis=1)
+        return _fold(_outside(problem, doubled, greatest, tries, max_work)[0], None)
     inner = descend(problem, doubled, elimination, starts=starts)
     if method == "inner":
         low, high = problem.ranges
@@ -121,23 +119,77 @@ def bound(
     return _fold(found, inner.values)
 
 
-def require_possible(dag: DAG, lower: Sequence[Table], upper: Sequence[Table], evidence: Evidence) -> None:
+def require_possible(dag: DAG, lower: Sequence[Table], upper: Sequence[Table], evidence: LevelSets) -> None:
     """Refuse evidence that has probability zero in every network of the credal set.
 
-    The centre of each row gives weight to every level that any distribution of the row gives weight to, so
-    evidence that is impossible at the centre is impossible everywhere.
+    An upper bound on P(evidence) is 0 exactly then: it is positive if some levels with positive upper ends lead to
+    the evidence, and then some network gives weight to all of them.
     """
     above = dag.ancestors(evidence)
     if all(upper[dag.index(name)].values.min() > 0 for name in above):
         return
     problem = pose(dag, lower, upper, (), np.zeros(1), evidence, whole=True)
-    elimination = plan_elimination(problem, 1) if problem.locals else None
-    if elimination is None:
-        return  # too wide to tell; the outer bounds hold all the same
-    centre = [centre_of(local.rows.lower, local.rows.upper) for local in problem.locals]
-    _, known, _ = evaluate(elimination, np.zeros(1), centre)
-    if not known[0] > 0:
+    induction = Induction(problem, list_orders(problem, 1)[0], CELLS)
+    sets = [local.sets for local in problem.locals]
+    messages = induction.listen(sets, induction.spread(sets))
+    if not all((messages[key][1] > 0).all() for key in induction.unmet):
         raise ImpossibleEvidence("the evidence has probability zero in every network of the credal set")
+
+
+class Direction(StrEnum):
+    """Which variables may go next."""
+
+    UP = "children before parents"
+    DOWN = "parents before children"
+    FREE = "any"
+
+
+def list_orders(problem: Problem, tries: int, seed: int = 0) -> list[tuple[str, ...]]:
+    """Up to `tries` different orders of elimination, greedy in the cells of each product.
+
+    The directions take turns; later ones are drawn with some noise.
+    """
+    rng = random.Random(seed)
+    found: dict[tuple[str, ...], None] = {}
+    directions = list(Direction)
+    for attempt in range(tries):
+        noise = 0.0 if attempt < len(directions) else 1.5
+        found.setdefault(_order(problem, directions[attempt % len(directions)], noise, rng))
+    return list(found)
+
+
+def _order(problem: Problem, direction: Direction, noise: float, rng: random.Random) -> tuple[str, ...]:
+    families = {found.name: frozenset(found.scope) for found in problem.locals if not found.observed}
+    parents = {found.name: found.parents for found in problem.locals if not found.observed}
+    pool = [frozenset(found.parents) for found in problem.locals if found.observed]
+    pool.append(frozenset(problem.targets))
+    left = set(families)
+    waiting = {name: set[str]() for name in left}
+    for name, above in parents.items():
+        for parent in above:
+            if direction is Direction.UP:
+                waiting[parent].add(name)
+            elif direction is Direction.DOWN:
+                waiting[name].add(parent)
+    order: list[str] = []
+    while left:
+        best: tuple[float, str, frozenset[str]] | None = None
+        for name in sorted(name for name in left if not waiting[name]):
+            touched = [scope for scope in (*pool, *families.values()) if name in scope]
+            union = frozenset[str]().union(*touched)
+            price = log2(count_cells(problem.sizes[member] for member in union)) + noise * rng.random()
+            if best is None or price < best[0]:
+                best = price, name, union
+        assert best is not None
+        _, name, union = best
+        # With children before parents only the node's own conditionals mention it; taken apart, the children's do too.
+        families = {key: scope for key, scope in families.items() if name not in scope}
+        pool = [*(scope for scope in pool if name not in scope), union - {name}]
+        order.append(name)
+        left.discard(name)
+        for others in waiting.values():
+            others.discard(name)
+    return tuple(order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +204,6 @@ def plan_elimination(problem: Problem, batch: int) -> Elimination | None:
         return Elimination(problem, max(CELLS // batch, LEAST))
     except TooLarge:
         return None
-
-
-def _guess(functions: Floats, elimination: Elimination | None) -> Floats:
-    """Where Newton's method starts: the answer at the centre, or the greatest value if that is out of reach."""
-    if elimination is None:
-        return np.asarray(functions.reshape(len(functions), -1).max(axis=1))
-    centre = [centre_of(local.rows.lower, local.rows.upper) for local in elimination.problem.locals]
-    values, _, _ = evaluate(elimination, functions, centre)
-    return values
 
 
 def _outside(
@@ -179,10 +222,8 @@ def _outside(
     most = WORK if max_work is None else min(WORK, max_work)
     fine = fine[: max(1, int(np.searchsorted(spent, most)))]  # the cheapest in any case
     values, best = bound_below(problem, functions, start, fine)
-    low, high = (
-        functions.reshape(len(functions), -1).min(axis=1),
-        functions.reshape(len(functions), -1).max(axis=1),
-    )
+    flat = functions.reshape(len(functions), -1)
+    low, high = flat.min(axis=1), flat.max(axis=1)
     values = np.maximum(values - WIDENING * (high - low), low)
     return _Sides(values, all(induction.coarse for induction in fine)), fine, best
 

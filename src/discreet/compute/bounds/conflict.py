@@ -1,9 +1,9 @@
-"""Where backward induction cheats: the rows that it chose differently in different contexts, and what that is worth.
+"""Where backward induction cheats: conditionals that it chose differently in different contexts, and what for.
 
-At the root, V is a sum over contexts of weights times what each step chose. Holding the weights, the best
-that ONE choice of a row can do is min_p p·G with G the weighted sum of the row's functions over all contexts;
-the difference to what the separate choices did is the row's conflict. If no row has a conflict, one precise
-network does all that the induction did, and the bound is exact.
+At the root, V is a sum over contexts of weights times what each summation chose. Holding the weights, the best
+that ONE choice of a conditional can do is min_p p·G with G the weighted sum of its functions over all contexts;
+the difference to what the separate choices did is its conflict. If none has a conflict, one precise network does
+all that the induction did, and the bound is exact.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.compute.bounds.intervals import Floats, RowSets
-from discreet.compute.bounds.outer import Induction, Message, Step, Tape, embed
+from discreet.compute.bounds.outer import Induction, Message, Summation, Tape
+from discreet.compute.bounds.problem import ConditionalSets, Floats
 
 
 @dataclass(frozen=True, slots=True)
 class Conflicts:
-    """For each node an array over (batch, rows): what its rows' separate choices are worth; and common choices."""
+    """For each node an array over (batch, conditionals): what their separate choices are worth; and common choices."""
 
     worth: tuple[Floats, ...]
-    rows: tuple[Floats, ...]
+    conditionals: tuple[Floats, ...]
 
 
 def find_conflicts(
     induction: Induction,
-    rows: Sequence[RowSets],
-    spread: Sequence[RowSets | None],
+    sets: Sequence[ConditionalSets],
+    spread: Sequence[ConditionalSets | None],
     messages: dict[int, Message],
     tape: Tape,
 ) -> Conflicts:
@@ -40,12 +40,12 @@ def find_conflicts(
     whole: Floats = np.ones(count)  # of the signed function
     worth: dict[int, Floats] = {}
     common: dict[int, Floats] = {}
-    for t in range(len(induction.steps) - 1, -1, -1):
-        step, record, here = induction.steps[t], tape[t], spread[t]
+    for t in range(len(induction.summations) - 1, -1, -1):
+        step, record, here = induction.summations[t], tape[t], spread[t]
         low, high = (whole, 0.0 * whole) if step.signed else weight.pop(base + t)
         shares = [low[..., None], high[..., None]]
         if here is not None and step.node is not None:
-            contexts = tuple(k + 1 for k, size in enumerate(step.rows) if size == 1)
+            contexts = tuple(k + 1 for k, size in enumerate(step.parents) if size == 1)
             slope = (shares[0] * record.low + shares[1] * record.high).sum(axis=contexts, keepdims=True)
             picked = here.choose(slope)
             least = low * here.minimise(record.low)
@@ -67,7 +67,7 @@ def find_conflicts(
         k = step.inputs.index(induction.signed_key)
         whole = _gather(down, step.shapes[k])
     for i in induction.apart:
-        worth[i], common[i] = _weigh_apart(induction, i, rows[i], weight[i], messages[i])
+        worth[i], common[i] = _weigh_apart(induction, i, sets[i], weight[i], messages[i])
     found = []
     for i in range(base):
         picked, loss = common[i], worth[i]
@@ -79,24 +79,22 @@ def find_conflicts(
 
 
 def _weigh_apart(
-    induction: Induction, i: int, rows: RowSets, weight: Message, message: Message
+    induction: Induction, i: int, sets: ConditionalSets, weight: Message, message: Message
 ) -> tuple[Floats, Floats]:
-    """The conflicts of rows that were taken apart: each level took its own end, in each context anew."""
+    """The conflicts of conditionals that were taken apart: each level took its own end, in each context anew."""
     local = induction.problem.locals[i]
     back = np.argsort(induction.message_axes(i))
     low, high = (end.transpose(back) for end in weight)
     least = low * message[0].transpose(back) + high * message[1].transpose(back)
-    slope = low + high
-    if local.observed:
-        least, slope = least[..., None], slope[..., None]
-    slope = embed(slope, local.allowed, rows.lower.shape[-1])
-    picked = rows.choose(slope)
-    return (picked * slope).sum(axis=-1) - least.sum(axis=-1), picked
+    slope = local.embed(low + high)
+    picked = sets.choose(slope)
+    chosen = least if local.observed else least.sum(axis=-1)
+    return (picked * slope).sum(axis=-1) - chosen, picked
 
 
 def _pass_down(
     induction: Induction,
-    step: Step,
+    step: Summation,
     messages: dict[int, Message],
     low: Floats,
     high: Floats,

@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 
 from discreet.compute.bounds.bracket import bound, plan_elimination
-from discreet.compute.bounds.inner import centre_of, descend, evaluate
-from discreet.compute.bounds.query import Evidence, pose
+from discreet.compute.bounds.inner import descend, evaluate
+from discreet.compute.bounds.problem import LevelSets, pose
 from discreet.values.graph import DAG
 from discreet.values.table import Table
 
@@ -18,7 +18,7 @@ MOST_PAIRS = 2000
 
 
 def find_candidates(
-    dag: DAG, lower: Sequence[Table], upper: Sequence[Table], target: str, evidence: Evidence
+    dag: DAG, lower: Sequence[Table], upper: Sequence[Table], target: str, evidence: LevelSets
 ) -> tuple[list[int], list[int]]:
     """The levels that no other level certainly beats, and those that were seen to be best in some network.
 
@@ -49,7 +49,7 @@ def _see_best(
     lower: Sequence[Table],
     upper: Sequence[Table],
     target: str,
-    evidence: Evidence,
+    evidence: LevelSets,
     left: Sequence[int],
 ) -> set[int]:
     """The levels that are best at the centre, or where some candidate is made as probable as can be."""
@@ -62,8 +62,8 @@ def _see_best(
         return set()
     pushed = descend(problem, -problem.functions[list(left)], elimination)
     networks = [
-        np.concatenate([centre_of(local.rows.lower, local.rows.upper), rows])
-        for local, rows in zip(problem.locals, pushed.rows, strict=True)
+        np.concatenate([local.sets.centre, found])
+        for local, found in zip(problem.locals, pushed.conditionals, strict=True)
     ]
     count = len(left) + 1
     answers = np.array(

@@ -1,11 +1,11 @@
-"""Exact bounds by mixed-integer programming: which vertex each row sits at is a binary choice, and HiGHS makes it.
+"""Exact bounds by mixed-integer programming: HiGHS chooses the vertex that each conditional sits at.
 
 Nodes are added to a running table over the frontier, parents before children; a node leaves the frontier when
-all its children are in. A cell g(c) that meets a row with vertices v splits into shares z_v(c) = b_v·g(c),
+all its children are in. A cell g(c) that meets a conditional with vertices v splits into shares z_v(c) = b_v·g(c),
 one binary b_v for each vertex, which is exact as linear constraints: Σ_v z_v(c) = g(c) and L(c)·b_v ≤ z_v(c)
 ≤ U(c)·b_v with bounds L ≤ g ≤ U. The new cells are Σ_v v(x)·z_v(c). Without the integrality the shares can
 stray from b_v·g(c) only as far as U and L are apart, so the relaxation is tight to second order in the width
-of the rows.
+of the intervals.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.compute.bounds.inner import centre_of
-from discreet.compute.bounds.intervals import Floats, list_vertices
-from discreet.compute.bounds.query import Problem
+from discreet.compute.bounds.problem import Floats, Problem, list_vertices
 from discreet.values.errors import MissingExtra, TooLarge
 from discreet.values.table import count_cells
 
@@ -29,7 +27,7 @@ MOST_CELLS = 4_000
 """The largest program that is tried, in cells of all running tables; beyond it the relaxation alone takes seconds."""
 
 MOST_VERTICES = 40
-"""The most vertices of a row that become binaries."""
+"""The most vertices of a conditional that become binaries."""
 
 TRIES = 8
 """How many orders are drawn to keep the frontier small."""
@@ -40,13 +38,13 @@ Entry = tuple[int, float]
 
 @dataclass(slots=True)
 class Program:
-    """A mixed-integer program as it grows: columns with bounds, and rows of entries with bounds."""
+    """A mixed-integer program as it grows: columns with bounds, and constraints of entries with bounds."""
 
     lower: list[float] = field(default_factory=list)
     upper: list[float] = field(default_factory=list)
     binary: list[bool] = field(default_factory=list)
-    row_lower: list[float] = field(default_factory=list)
-    row_upper: list[float] = field(default_factory=list)
+    least: list[float] = field(default_factory=list)
+    most: list[float] = field(default_factory=list)
     starts: list[int] = field(default_factory=lambda: [0])
     index: list[int] = field(default_factory=list)
     value: list[float] = field(default_factory=list)
@@ -58,14 +56,14 @@ class Program:
         self.binary.append(binary)
         return len(self.lower) - 1
 
-    def add_row(self, entries: Iterable[Entry], lower: float, upper: float) -> None:
+    def add_constraint(self, entries: Iterable[Entry], lower: float, upper: float) -> None:
         """A new constraint, lower ≤ Σ coefficient·column ≤ upper."""
         for column, coefficient in entries:
             self.index.append(column)
             self.value.append(coefficient)
         self.starts.append(len(self.index))
-        self.row_lower.append(lower)
-        self.row_upper.append(upper)
+        self.least.append(lower)
+        self.most.append(upper)
 
 
 @dataclass(slots=True)
@@ -82,7 +80,7 @@ class Frontier:
 
 
 class Model:
-    """The program of a problem; `choices` tells for each row of each node its binaries and its vertices."""
+    """The program of a problem; `choices` tells for each conditional of each node its binaries and its vertices."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -106,7 +104,7 @@ class Model:
         axes = [name for name in grown if self._waiting[name] or name in problem.targets]
         place = [grown.index(name) for name in axes]
         where = [frontier.axes.index(parent) for parent in local.parents]
-        low, high = (end.reshape(-1, end.shape[-1]) for end in (local.rows.lower, local.rows.upper))
+        low, high = (end.reshape(-1, end.shape[-1]) for end in (local.sets.lower, local.sets.upper))
         shape = [problem.sizes[name] for name in axes]
         found = Frontier(axes, np.full(shape, -1, dtype=np.intp), np.zeros(shape), np.zeros(shape))
         terms: dict[tuple[int, ...], dict[int, float]] = {}
@@ -115,7 +113,7 @@ class Model:
             if unit <= 0.0:
                 continue
             at = tuple(context[w] for w in where)
-            r = int(np.ravel_multi_index(at, local.rows.lower.shape[1:-1])) if where else 0
+            r = int(np.ravel_multi_index(at, local.sets.lower.shape[1:-1])) if where else 0
             binaries, vertices = self._choose(i, r)
             shares = self._share(
                 int(frontier.columns[context]), float(frontier.low[context]) / unit, binaries
@@ -132,21 +130,23 @@ class Model:
             if unit > 0.0:
                 column = self.program.add_column(min(1.0, float(found.low[cell]) / unit), 1.0)
                 scaled = [(share, amount / unit) for share, amount in entries.items()]
-                self.program.add_row([*scaled, (column, -1.0)], 0.0, 0.0)
+                self.program.add_constraint([*scaled, (column, -1.0)], 0.0, 0.0)
                 found.columns[cell] = column
         return found
 
     def _choose(self, i: int, r: int) -> tuple[list[int], Floats]:
-        """The binaries and the vertices of a row; a row that is a point needs no binary."""
+        """The binaries and the vertices of a conditional; one that is a point needs no binary."""
         if (i, r) not in self.choices:
-            rows = self.problem.locals[i].rows
-            vertices = list_vertices(*(end.reshape(-1, end.shape[-1])[r] for end in (rows.lower, rows.upper)))
+            sets = self.problem.locals[i].sets
+            vertices = list_vertices(*(end.reshape(-1, end.shape[-1])[r] for end in (sets.lower, sets.upper)))
             if len(vertices) > MOST_VERTICES:
-                raise TooLarge(f"a row with {len(vertices)} vertices; at most {MOST_VERTICES} are tried")
+                raise TooLarge(
+                    f"a conditional with {len(vertices)} vertices; at most {MOST_VERTICES} are tried"
+                )
             binaries = []
             if len(vertices) > 1:
                 binaries = [self.program.add_column(0.0, 1.0, binary=True) for _ in vertices]
-                self.program.add_row([(binary, 1.0) for binary in binaries], 1.0, 1.0)
+                self.program.add_constraint([(binary, 1.0) for binary in binaries], 1.0, 1.0)
             self.choices[i, r] = binaries, vertices
         return self.choices[i, r]
 
@@ -157,11 +157,11 @@ class Model:
         shares = []
         for binary in binaries:
             share = self.program.add_column(0.0, 1.0)
-            self.program.add_row([(share, 1.0), (binary, -1.0)], -np.inf, 0.0)
+            self.program.add_constraint([(share, 1.0), (binary, -1.0)], -np.inf, 0.0)
             if ratio > 0:
-                self.program.add_row([(share, 1.0), (binary, -ratio)], 0.0, np.inf)
+                self.program.add_constraint([(share, 1.0), (binary, -ratio)], 0.0, np.inf)
             shares.append(share)
-        self.program.add_row([*((share, 1.0) for share in shares), (column, -1.0)], 0.0, 0.0)
+        self.program.add_constraint([*((share, 1.0) for share in shares), (column, -1.0)], 0.0, 0.0)
         return shares
 
 
@@ -211,10 +211,10 @@ def _order(problem: Problem, rng: random.Random, noise: float) -> tuple[int, lis
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What HiGHS found: a bound from below on E[1_e·(f − μ)]/P̂(e), and rows that come near it (None if none)."""
+    """What HiGHS found: a bound from below on E[1_e·(f − μ)]/P̂(e), and conditionals that come near it, if any."""
 
     bound: float
-    rows: list[Floats] | None
+    conditionals: list[Floats] | None
 
 
 class Solver:
@@ -227,10 +227,10 @@ class Solver:
         self.model = Model(problem)
         program = self.model.program
         lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = len(program.lower), len(program.row_lower)
+        lp.num_col_, lp.num_row_ = len(program.lower), len(program.least)
         lp.col_cost_ = np.zeros(lp.num_col_)
         lp.col_lower_, lp.col_upper_ = np.array(program.lower), np.array(program.upper)
-        lp.row_lower_, lp.row_upper_ = np.array(program.row_lower), np.array(program.row_upper)
+        lp.row_lower_, lp.row_upper_ = np.array(program.least), np.array(program.most)
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
         lp.a_matrix_.start_ = np.array(program.starts, dtype=np.int32)
         lp.a_matrix_.index_ = np.array(program.index, dtype=np.int32)
@@ -263,12 +263,12 @@ class Solver:
         return Solution(float(info.mip_dual_bound), found)
 
     def _read(self, columns: Floats) -> list[Floats] | None:
-        rows = [centre_of(local.rows.lower, local.rows.upper) for local in self.problem.locals]
+        found = [local.sets.centre for local in self.problem.locals]
         for (i, r), (binaries, vertices) in self.model.choices.items():
             if binaries:
-                flat = rows[i].reshape(-1, rows[i].shape[-1])
+                flat = found[i].reshape(-1, found[i].shape[-1])
                 flat[r] = vertices[int(np.argmax(columns[binaries]))]
-        return rows
+        return found
 
 
 def _import() -> Any:

@@ -4,27 +4,27 @@ What is computed. Two kinds of functions are kept: a signed one V, which begins 
 messages, intervals [l, u] of non-negative numbers. Variables are eliminated one after the other, in any
 order. To eliminate X:
 
-- rows of children of X that are still whole are taken apart into messages, their intervals [l, u];
+- conditionals of children of X that are still whole are taken apart into messages, their intervals [l, u];
 - all functions that mention X are multiplied: messages end by end, V with the end that makes it less (V·l
   where V ≥ 0, V·u elsewhere);
-- X is summed out. If X's own rows are still whole, each row p(X | parents) is chosen to make Σ_x p(x)·V(x, …)
+- X is summed out. If X's own conditionals are still whole, each p(X | parents) is chosen to make Σ_x p(x)·V(x, …)
   least (for a message: least for l and greatest for u), separately for each context, that is, each
   combination of the other variables that the product mentions. If they were taken apart before, the sum is a
   plain one.
 
-Children before parents is backward induction and keeps every row whole. Parents before children follows the
-evidence down and gives up that rows sum to 1, but lets fewer contexts share a row. Which loses less depends
-on the question, so both and mixtures of them are tried, and the best bound counts.
+Children before parents is backward induction and keeps every conditional whole. Parents before children follows
+the evidence down and gives up that conditionals sum to 1, but lets fewer contexts share one. Which loses less
+depends on the question, so both and mixtures of them are tried, and the best bound counts.
 
 Why it is a bound. Take any precise network of the strong extension. Eliminating in the same order with its
-own rows gives its exact functions. By induction each of its messages lies within [l, u], and its signed
+own conditionals gives its exact functions. By induction each of its messages lies within [l, u], and its signed
 function is not below V: the product keeps this because messages are not negative, and a sum over x keeps it
-because the network's own row is one of those that were optimised over, or within the ends that it was
+because the network's own conditional is one of those that were optimised over, or within the ends that it was
 replaced by. At the end V is a number, not above E[1_e·(f − μ)] of this network, and E[f | e] ≥ μ if that is
-at least 0. So the greatest μ with V(μ) ≥ 0 bounds every network from below. What is lost is that one row may
-be chosen differently in different contexts.
+at least 0. So the greatest μ with V(μ) ≥ 0 bounds every network from below. What is lost is that one conditional
+may be chosen differently in different contexts.
 
-V(μ) is a minimum of finitely many functions A − μB, one for each choice of rows; it is concave and falls with
+V(μ) is a minimum of finitely many functions A − μB, one for each choice of conditionals; it is concave and falls with
 μ. Newton's method, μ ← A/B at the minimising choice, therefore comes down to the root in a few steps.
 """
 
@@ -36,8 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from discreet.compute.bounds.intervals import Floats, RowSets
-from discreet.compute.bounds.query import Problem
+from discreet.compute.bounds.problem import ConditionalSets, Floats, Problem
 from discreet.values.errors import TooLarge
 from discreet.values.table import count_cells
 
@@ -54,36 +53,36 @@ SETTLED = 1e-12
 WIDENING = 1e-9
 """Bounds are moved outwards by this share of f's range, a thousand times what rounding can do to them.
 
-Every term of V is at most B·(max f − min f) under the same choice of rows, so a sum of N rounded products
+Every term of V is at most B·(max f − min f) under the same choice of conditionals, so a sum of N rounded products
 moves μ = A/B by at most about N·2⁻⁵³ of the range, and N is the number of nodes and levels on the way to the
 root: some thousands.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """The elimination of one variable: which functions meet, and how their axes and the rows' lie in the product."""
+class Summation:
+    """How one variable is summed out: which functions meet, and how their axes lie in the product."""
 
     node: int | None
-    """The node whose rows are optimised; None if they were taken apart, and the sum is a plain one."""
+    """The node whose conditionals are optimised; None if they were taken apart, and the sum is a plain one."""
     allowed: Ints
     inputs: Scope
     shapes: tuple[Scope, ...]
     """For each input its sizes in the product, with an axis of length 1 for each variable that it lacks."""
     dropped: tuple[Scope, ...]
     """For each input the axes (counted with the batch axis) over which it is replaced by its worst value first."""
-    rows: Scope
-    """The sizes of the rows' parents in the product, with 1 for each context variable."""
+    parents: Scope
+    """The sizes of the node's parents in the product, with 1 for each context variable."""
     signed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a step worked on, for those who want to know what its choices were worth."""
+    """What a summation worked on, for those who want to know what its choices were worth."""
 
     low: Floats
     high: Floats
-    """The functions over all levels of the variable; both are V if the step was signed."""
+    """The functions over all levels of the variable; both are V if it was signed."""
     before: Floats | None
     """V before it met the messages."""
     message: Floats | None
@@ -108,7 +107,7 @@ class Induction:
         self._rank = {name: len(order) - 1 - t for t, name in enumerate(order)}
         self._sizes = [problem.sizes[name] for name in reversed(order)]
         self.signed_key = len(problem.locals) + len(order)
-        """The number of the signed function; nodes' messages and those of steps have the numbers before."""
+        """The number of the signed function; nodes' messages and those of summations have the numbers before."""
         own = {found.name: i for i, found in enumerate(problem.locals)}
         scopes = [self._sort(found.parents) for found in problem.locals]
         self.apart = {i for i, found in enumerate(problem.locals) if found.observed}
@@ -118,11 +117,12 @@ class Induction:
         # A message that was replaced by its worst values over r still differs from one level of r to the next, so it
         # must meet V before r is summed out: there V's sign decides, level by level, which end counts.
         hidden: dict[int, set[int]] = {}
-        self.steps: list[Step] = []
+        done: set[int] = set()
+        self.summations: list[Summation] = []
         for t, name in enumerate(order):
             r, i = self._rank[name], own[name]
             for child, scope in enumerate(scopes):
-                if r in scope and child not in self.apart and child not in self._summed(own, order[:t]):
+                if r in scope and child not in self.apart and child not in done:
                     self.apart.add(child)
                     pool[child] = self._sort(problem.locals[child].scope)
             whole = i not in self.apart
@@ -132,8 +132,8 @@ class Induction:
             union = sorted(needed.union(*(pool[key] for key in inputs)) - dropped)
             self.cells += count_cells(self._sizes[q] for q in union)
             signed = self.signed_key in inputs
-            self.steps.append(
-                Step(
+            self.summations.append(
+                Summation(
                     i if whole else None,
                     problem.locals[i].allowed,
                     tuple(inputs),
@@ -148,11 +148,14 @@ class Induction:
                 del pool[key]
             made = self.signed_key if signed else len(problem.locals) + t
             pool[made] = tuple(union[:-1])
+            done.add(i)
             if not signed:  # V itself is below its values on all levels
                 hidden[made] = lost
+        self.unmet = [key for key in pool if key != self.signed_key]
+        """The messages that never meet V: what the evidence separates from the targets, if the problem kept it."""
 
     def parents_first(self, i: int) -> tuple[int, ...]:
-        """The axes of the i-th node's rows (batch, parents, levels), with the parents sorted as in the products."""
+        """The axes of the i-th node's conditionals (batch, parents, levels), parents sorted as in the products."""
         parents = self.problem.locals[i].parents
         order = sorted(range(len(parents)), key=lambda k: self._rank[parents[k]])
         return (0, *(1 + k for k in order), len(parents) + 1)
@@ -162,42 +165,42 @@ class Induction:
         scope = self.problem.locals[i].scope
         return (0, *(1 + k for k in sorted(range(len(scope)), key=lambda k: self._rank[scope[k]])))
 
-    def spread(self, rows: Sequence[RowSets]) -> list[RowSets | None]:
-        """For each step the rows that it optimises, spread over its product."""
-        found: list[RowSets | None] = []
-        for step in self.steps:
+    def spread(self, sets: Sequence[ConditionalSets]) -> list[ConditionalSets | None]:
+        """For each summation the sets that it optimises over, spread over its product."""
+        found: list[ConditionalSets | None] = []
+        for step in self.summations:
             if step.node is None:
                 found.append(None)
                 continue
             axes = self.parents_first(step.node)
             low, high = (
-                end.transpose(axes).reshape(len(end), *step.rows, end.shape[-1])
-                for end in (rows[step.node].lower, rows[step.node].upper)
+                end.transpose(axes).reshape(len(end), *step.parents, end.shape[-1])
+                for end in (sets[step.node].lower, sets[step.node].upper)
             )
-            found.append(RowSets(low, high))
+            found.append(ConditionalSets(low, high))
         return found
 
     def listen(
-        self, rows: Sequence[RowSets], spread: Sequence[RowSets | None], tape: Tape | None = None
+        self,
+        sets: Sequence[ConditionalSets],
+        spread: Sequence[ConditionalSets | None],
+        tape: Tape | None = None,
     ) -> dict[int, Message]:
         """All messages, which depend neither on the functions nor on μ."""
         pool: dict[int, Message] = {}
         for i in self.apart:
             local, axes = self.problem.locals[i], self.message_axes(i)
-            low, high = (
-                (end[..., local.allowed[0]] if local.observed else end[..., local.allowed]).transpose(axes)
-                for end in (rows[i].lower, rows[i].upper)
-            )
+            low, high = (local.restrict(end).transpose(axes) for end in (sets[i].lower, sets[i].upper))
             pool[i] = low, high
-        for t, step in enumerate(self.steps):
+        for t, step in enumerate(self.summations):
             if step.signed:
                 continue
             low, high = self._multiply(step, pool)
             here = spread[t]
-            if here is None:
+            if here is None or step.node is None:
                 made = low.sum(axis=-1), high.sum(axis=-1)
             else:
-                low, high = (embed(end, step.allowed, here.lower.shape[-1]) for end in (low, high))
+                low, high = (self.problem.locals[step.node].embed(end) for end in (low, high))
                 made = here.minimise(low), here.maximise(high)
             pool[len(self.problem.locals) + t] = made
             if tape is not None:
@@ -209,7 +212,7 @@ class Induction:
         functions: Floats,
         level: Floats,
         messages: dict[int, Message],
-        spread: Sequence[RowSets | None],
+        spread: Sequence[ConditionalSets | None],
         tape: Tape | None = None,
     ) -> tuple[Floats, Floats]:
         """V and B at the root, for each function less its own μ."""
@@ -217,7 +220,7 @@ class Induction:
         values = functions - level.reshape(-1, *[1] * (functions.ndim - 1))
         values = values.transpose(0, *(1 + k for k in targets))
         weights = np.ones(values.shape)
-        for t, step in enumerate(self.steps):
+        for t, step in enumerate(self.summations):
             if not step.signed:
                 continue
             k = step.inputs.index(self.signed_key)
@@ -232,19 +235,19 @@ class Induction:
                 chosen = np.where(values >= 0, low, high)
                 values, weights = values * chosen, weights * chosen
             here = spread[t]
-            if here is not None:
-                levels = here.lower.shape[-1]
-                values, weights = (embed(found, step.allowed, levels) for found in (values, weights))
+            if step.node is not None:
+                local = self.problem.locals[step.node]
+                values, weights = (local.embed(found) for found in (values, weights))
             if tape is not None:
                 tape[t] = Record(values, values, before, chosen)
             if here is None:
                 values, weights = values.sum(axis=-1), weights.sum(axis=-1)
             else:
-                rows = here.choose(values)
-                values, weights = (rows * values).sum(axis=-1), (rows * weights).sum(axis=-1)
+                picked = here.choose(values)
+                values, weights = (picked * values).sum(axis=-1), (picked * weights).sum(axis=-1)
         return values, weights
 
-    def _multiply(self, step: Step, pool: dict[int, Message]) -> Message:
+    def _multiply(self, step: Summation, pool: dict[int, Message]) -> Message:
         low: Floats | None = None
         high: Floats | None = None
         for key, shape, dropped in zip(step.inputs, step.shapes, step.dropped, strict=True):
@@ -257,15 +260,12 @@ class Induction:
             low = least if low is None else low * least
             high = most if high is None else high * most
         if low is None or high is None:  # a node that the evidence restricts, and nothing else
-            one = np.ones([1] * (len(step.rows) + 1) + [len(step.allowed)])
+            one = np.ones([1] * (len(step.parents) + 1) + [len(step.allowed)])
             return one, one
         return low, high
 
     def _sort(self, names: Sequence[str]) -> Scope:
         return tuple(sorted(self._rank[name] for name in names))
-
-    def _summed(self, own: dict[str, int], names: Sequence[str]) -> set[int]:
-        return {own[name] for name in names}
 
     def _shrink(self, scopes: Sequence[Scope], needed: set[int], max_cells: int) -> set[int]:
         """The variables to leave out of a product that would be too large: those that few factors mention."""
@@ -275,7 +275,7 @@ class Induction:
             spare = left - needed
             if not spare:
                 raise TooLarge(
-                    f"the rows of one node have {count_cells(self._sizes[r] for r in needed):,} cells; "
+                    f"the conditionals of one node have {count_cells(self._sizes[r] for r in needed):,} cells; "
                     f"at most {max_cells:,} are allowed"
                 )
             worst = min(spare, key=lambda r: (sum(r in scope for scope in scopes), -self._sizes[r], r))
@@ -283,15 +283,6 @@ class Induction:
             dropped.add(worst)
         self.coarse |= bool(dropped)
         return dropped
-
-
-def embed(values: Floats, allowed: Ints, levels: int) -> Floats:
-    """Values on the allowed levels, as values on all levels: 0 elsewhere."""
-    if values.shape[-1] == levels:
-        return values
-    whole = np.zeros((*values.shape[:-1], levels))
-    whole[..., allowed] = values
-    return whole
 
 
 def find_root(descend: Descend, functions: Floats, start: Floats) -> Floats:
@@ -318,18 +309,18 @@ def bound_below(
     problem: Problem, functions: Floats, start: Floats, inductions: Sequence[Induction]
 ) -> tuple[Floats, Ints]:
     """For each function the best bound that any of the orders gives, and the number of that order."""
-    rows = [local.rows for local in problem.locals]
+    sets = [local.sets for local in problem.locals]
     found = []
     for induction in inductions:
-        spread = induction.spread(rows)
-        messages = induction.listen(rows, spread)
+        spread = induction.spread(sets)
+        messages = induction.listen(sets, spread)
 
         def descend(
             level: Floats,
             which: Ints,
             induction: Induction = induction,
             messages: dict[int, Message] = messages,
-            spread: Sequence[RowSets | None] = spread,
+            spread: Sequence[ConditionalSets | None] = spread,
         ) -> tuple[Floats, Floats]:
             return induction.descend(functions[which], level, messages, spread)
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import log2
 
 import numpy as np
 
-from discreet.compute.inference.layout import Floats
-from discreet.compute.inference.triangulation import (
-    RULES,
-    cliques_of,
-    eliminate_greedily,
-    interaction_graph,
-    total_cells,
-)
+from discreet.compute.inference.junction import Floats
+from discreet.compute.inference.propagation import log_sum
+from discreet.compute.triangulation import find_order, interaction_graph
 from discreet.values.graph import DAG
 from discreet.values.table import Table, require_cells
 from discreet.values.wording import list_some
@@ -107,14 +101,7 @@ def order_of(factors: Sequence[Table], keep: Iterable[str]) -> list[str]:
     weights = [log2(sizes[name]) for name in names]
     graph = interaction_graph([[index[a] for a in factor.axes] for factor in factors], len(names))
     dropped = [index[name] for name in names if name not in set(keep)]
-    best: tuple[float, list[int]] | None = None
-    for rule in RULES:
-        order = eliminate_greedily(graph, weights, rule, dropped, random.Random(0))
-        cells = total_cells(cliques_of(graph, order), weights)
-        if best is None or cells < best[0]:
-            best = cells, order
-    assert best is not None
-    return [names[v] for v in best[1]]
+    return [names[v] for v in find_order(graph, weights, dropped)]
 
 
 def absorb(
@@ -129,11 +116,7 @@ def absorb(
 def log_sum_out(table: Table, name: str) -> Table:
     """log Σ over one attribute of exp(table)."""
     axis = table.axes.index(name)
-    peak = table.values.max(axis=axis, keepdims=True)
-    peak = np.where(np.isfinite(peak), peak, 0.0)
-    with np.errstate(divide="ignore"):
-        sums = np.log(np.exp(table.values - peak).sum(axis=axis)) + peak.squeeze(axis)
-    return Table(tuple(a for a in table.axes if a != name), np.asarray(sums))
+    return Table(tuple(a for a in table.axes if a != name), log_sum(table.values, (axis,)).squeeze(axis))
 
 
 def maximise_out(table: Table, name: str) -> Table:

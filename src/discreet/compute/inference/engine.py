@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from discreet.compute.inference.elimination import eliminate, maximise_subset
-from discreet.compute.inference.junction import JunctionTree
-from discreet.compute.inference.layout import EVERYWHERE, NO_WEIGHTS, Floats, Ints
-from discreet.compute.inference.maximisation import maximise
-from discreet.compute.inference.propagation import Beliefs, marginals, propagate, propagate_log
+from discreet.compute.inference.junction import EVERYWHERE, NO_WEIGHTS, Floats, Ints, JunctionTree
+from discreet.compute.inference.propagation import Beliefs, marginals, maximise, propagate, propagate_log
 from discreet.values.errors import ImpossibleEvidence, QueryError
 from discreet.values.graph import DAG
 from discreet.values.table import MAX_CELLS, Table, require_cells
@@ -54,10 +52,6 @@ class Marginals(Mapping[str, Floats]):
         """A plain dictionary of name to probabilities."""
         flat = self._flat
         return {name: flat[at] for name, at in self._at.items()}
-
-    def in_order(self) -> Floats:
-        """All probabilities side by side, attribute after attribute in node order."""
-        return np.concatenate([self._flat[at] for at in self._at.values()])
 
 
 class Engine:
@@ -283,10 +277,10 @@ class Engine:
         )
 
     def _compile(self) -> Compiled | None:
-        if self._compiled is None and self.junction.layout is not None:
+        if self._compiled is None and self.junction.flat is not None:
             from discreet.compute.inference.compiled import Compiled
 
-            self._compiled = Compiled(self.junction, self.junction.layout)
+            self._compiled = Compiled(self.junction, self.junction.flat)
         return self._compiled
 
 

@@ -5,7 +5,7 @@ subtree without evidence sends nothing up, and one whose separator keeps its pri
 prunes barren and d-separated nodes without looking for them. An observed axis is not multiplied by zeros; it is not
 swept at all.
 
-Names such as `parent` are offsets: `program[parent + i]` is the parent of clique i. `layout.Section` lists them all.
+Names such as `parent` are offsets: `program[parent + i]` is the parent of clique i. `junction.Section` lists them all.
 """
 
 from __future__ import annotations
@@ -13,17 +13,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.compute.inference.layout import Scalar, Section
+from discreet.compute.inference.junction import Scalar, Section
+from discreet.compute.inference.propagation import TINY, UNLIKELY
 from discreet.compute.inference.sweep import aim, point, point_axis, sweep
 
 UNCHANGED = 1e-14
 """A separator whose posterior differs from its prior by less, relatively, carries no news."""
-
-TINY = 1e-280
-"""Products below this may lose digits, so they count as 0."""
-
-UNLIKELY = -575.0
-"""If the evidence above a lost product has a smaller log-probability, it may rest on what was lost: use logarithms."""
 
 
 @njit(cache=True, nogil=True)
@@ -81,7 +76,7 @@ def propagate(program, data, evidence, likelihoods, wanted, out):  # type: ignor
     least = peak + cliques  # the smallest positive one
     below = least + cliques  # log P of the evidence in the clique or below it
     work = np.empty(below + cliques)
-    row = np.empty(program[scalars + Scalar.ROW_CELLS])
+    strip = np.empty(program[scalars + Scalar.STRIP_CELLS])
     frame = np.empty(1 + 3 * axes + program[scalars + Scalar.POINTERS] * step, dtype=np.int64)
     log_evidence = 0.0
     log_scale = 0.0  # of the likelihoods, which are used with a peak of 1
@@ -196,7 +191,7 @@ def propagate(program, data, evidence, likelihoods, wanted, out):  # type: ignor
             for s in range(size):
                 work[lifted + s] = 0.0
             point(frame, at, lifted, program, variables, axis_up + first, width, evidence)
-            sweep(data, work, frame, axes, free, factors, 1, row)
+            sweep(data, work, frame, axes, free, factors, 1, strip)
             work[peak + i] = 0.0
             work[least + i] = np.inf
             for s in range(size):
@@ -243,7 +238,7 @@ def propagate(program, data, evidence, likelihoods, wanted, out):  # type: ignor
                 at += step
                 sums += 1
         if sums > 0:
-            sweep(data, work, frame, axes, free, factors, sums, row)
+            sweep(data, work, frame, axes, free, factors, sums, strip)
         for a in range(width):
             target = program[axis_marginal + first + a]
             if target >= 0 and evidence[program[variables + a]] < 0:

@@ -1,4 +1,4 @@
-"""The numpy path: the same two sweeps as the compiled one, with arrays, and once more with logarithms.
+"""The numpy path: the same two sweeps as the compiled one, with arrays; with logarithms; and with maxima for sums.
 
 Messages are ratios to prior marginals; `kernels.py` says why. An observed axis is kept with length 1, so that tables
 still broadcast.
@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.compute.inference.junction import JunctionTree
-from discreet.compute.inference.layout import Floats, smallest_positive
+from discreet.compute.inference.junction import Floats, JunctionTree, smallest_positive
 
 TINY = 1e-280
+"""Products below this may lose digits, so they count as 0."""
+
 UNLIKELY = -575.0
-"""Products below `TINY` count as 0; logarithms take over if evidence may rest on one of them, as in `kernels.py`."""
+"""If the evidence above a lost product has a smaller log-probability, it may rest on what was lost: use logarithms."""
 
 Codes = Mapping[int, int]
 Likelihoods = Mapping[int, Floats]
@@ -89,10 +90,7 @@ def propagate(junction: JunctionTree, evidence: Codes, likelihoods: Likelihoods)
 
 def propagate_log(junction: JunctionTree, evidence: Codes, likelihoods: Likelihoods) -> Beliefs:
     """Posterior cliques with messages in logarithms, which cannot underflow; log P(evidence) is -inf if it is 0."""
-    tree = junction.tree
-    logs = [observe(junction, table, i, evidence) for i, table in enumerate(junction.log_potentials)]
-    with np.errstate(divide="ignore"):
-        enter(junction, evidence, {v: np.log(values) for v, values in likelihoods.items()}, logs, np.add)
+    tree, logs = junction.tree, _enter_logs(junction, evidence, likelihoods)
     upward: list[Floats] = [np.zeros(())] * len(logs)
     for i in range(len(logs) - 1, 0, -1):
         upward[i] = log_sum(logs[i], separator_axes(junction, i))
@@ -109,6 +107,31 @@ def propagate_log(junction: JunctionTree, evidence: Codes, likelihoods: Likeliho
             upward[i] == -np.inf, -np.inf, mass - np.where(upward[i] == -np.inf, 0.0, upward[i])
         )
     return Beliefs(tuple(np.exp(table) for table in logs), total)
+
+
+def maximise(
+    junction: JunctionTree, evidence: Codes, likelihoods: Likelihoods
+) -> tuple[dict[int, int], float] | None:
+    """The codes of all variables that maximise P(codes, evidence), and its logarithm; None if that is 0.
+
+    Maxima are passed up the tree, then read back down.
+    """
+    tree, logs = junction.tree, _enter_logs(junction, evidence, likelihoods)
+    for i in range(len(logs) - 1, 0, -1):
+        above = tree.parent[i]
+        message = logs[i].max(axis=separator_axes(junction, i), keepdims=True)
+        logs[above] = logs[above] + transfer(junction, message, i, above)
+    value = float(logs[0].max())
+    if value == -np.inf:
+        return None
+    found = dict(evidence)
+    for clique, table in zip(tree.cliques, logs, strict=True):
+        known = tuple(0 if v in evidence else found.get(v, slice(None)) for v in clique)
+        free = [v for v in clique if v not in found]
+        part = table[known]
+        best = np.unravel_index(int(np.argmax(part)), part.shape)
+        found.update({v: int(code) for v, code in zip(free, best, strict=True)})
+    return found, value
 
 
 def log_sum(table: Floats, axis: tuple[int, ...]) -> Floats:
@@ -165,6 +188,13 @@ def enter(
             touched[i] = True
             i = junction.tree.parent[i]
     return touched
+
+
+def _enter_logs(junction: JunctionTree, evidence: Codes, likelihoods: Likelihoods) -> list[Floats]:
+    logs = [observe(junction, table, i, evidence) for i, table in enumerate(junction.log_potentials)]
+    with np.errstate(divide="ignore"):
+        enter(junction, evidence, {v: np.log(values) for v, values in likelihoods.items()}, logs, np.add)
+    return logs
 
 
 def separator_axes(junction: JunctionTree, clique: int, child: int | None = None) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from discreet.compute.inference.layout import ROW
+from discreet.compute.inference.junction import STRIP
 
 FAST = {"reassoc", "contract", "arcp", "nsz"}  # let sums be vectorised; NaN and infinity keep their meaning
 
@@ -60,12 +60,12 @@ def point_axis(frame, at, base, program, variables, axis, count, evidence):  # t
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _merge_axes(frame, axes, free, count):  # type: ignore[no-untyped-def]
-    """Join neighbouring axes that every pointer walks evenly: longer rows, fewer carries. Returns how many are left."""
+    """Join neighbouring axes that every pointer walks evenly: longer strips, fewer carries. Returns how many."""
     pointers = 1 + 2 * axes
     last = 0
     for a in range(1, free):
         size = frame[1 + a]
-        even = frame[1 + axes + last] == frame[1 + axes + a] * size and frame[1 + last] * size <= ROW
+        even = frame[1 + axes + last] == frame[1 + axes + a] * size and frame[1 + last] * size <= STRIP
         p = 0
         while even and p < count:
             at = pointers + p * (axes + 1) + 1
@@ -84,10 +84,10 @@ def _merge_axes(frame, axes, free, count):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def sweep(data, work, frame, axes, free, factors, sums, row):  # type: ignore[no-untyped-def]
+def sweep(data, work, frame, axes, free, factors, sums, strip):  # type: ignore[no-untyped-def]
     """Multiply the cells of a clique by `factors` tables in `work` and add them up into `sums` others.
 
-    `row` is a buffer for one row of cells; only the first `free` axes of the frame count.
+    `strip` is a buffer for one strip of cells; only the first `free` axes of the frame count.
     """
     step = axes + 1
     count = factors + sums
@@ -108,10 +108,10 @@ def sweep(data, work, frame, axes, free, factors, sums, row):  # type: ignore[no
         scale = 1.0
         if hop == 1:
             for j in range(inner):
-                row[j] = data[cell + j]
+                strip[j] = data[cell + j]
         else:
             for j in range(inner):
-                row[j] = data[cell + j * hop]
+                strip[j] = data[cell + j * hop]
         for p in range(factors):
             at = pointers + p * step
             base = frame[at]
@@ -120,10 +120,10 @@ def sweep(data, work, frame, axes, free, factors, sums, row):  # type: ignore[no
                 scale *= work[base]
             elif walk == 1:
                 for j in range(inner):
-                    row[j] *= work[base + j]
+                    strip[j] *= work[base + j]
             else:
                 for j in range(inner):
-                    row[j] *= work[base + j * walk]
+                    strip[j] *= work[base + j * walk]
         if scale != 0.0:
             total = -1.0
             for p in range(factors, count):
@@ -134,15 +134,15 @@ def sweep(data, work, frame, axes, free, factors, sums, row):  # type: ignore[no
                     if total < 0.0:
                         total = 0.0
                         for j in range(inner):
-                            total += row[j]
+                            total += strip[j]
                         total *= scale
                     work[base] += total
                 elif walk == 1:
                     for j in range(inner):
-                        work[base + j] += scale * row[j]
+                        work[base + j] += scale * strip[j]
                 else:
                     for j in range(inner):
-                        work[base + j * walk] += scale * row[j]
+                        work[base + j * walk] += scale * strip[j]
         a = outer - 1
         while a >= 0:
             frame[odometer + a] += 1

@@ -172,6 +172,12 @@ def total_cells(cliques: Iterable[Iterable[int]], weights: Sequence[float]) -> f
     return sum(2.0 ** min(1000.0, sum(weights[v] for v in clique)) for clique in cliques)
 
 
+def find_order(graph: Neighbours, weights: Sequence[float], eliminated: Sequence[int]) -> list[int]:
+    """The order with the fewest cells that the greedy rules find; the same input gives the same one."""
+    orders = [eliminate_greedily(graph, weights, rule, eliminated, random.Random(0)) for rule in RULES]
+    return min(orders, key=lambda order: total_cells(cliques_of(graph, order), weights))
+
+
 def triangulate(
     scopes: Sequence[Sequence[int]], sizes: Sequence[int], max_cells: float = inf, tries: int = 3
 ) -> tuple[list[frozenset[int]], list[tuple[int, int]]]:
