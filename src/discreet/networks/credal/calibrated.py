@@ -106,7 +106,7 @@ def calibrated(network: Network, coverage: float = 0.95, *, rng: Seed, draws: in
     """Draws of the network without noise, given the noisy measurements, for intervals that are right on average.
 
     True counts are drawn from their posterior under the exact law of the noise, with the graph as what is
-    known about them (see `algorithms.augmentation`); each family takes the table that tells most about it. An
+    known about them (see `compute.augmentation`); each family takes the table that tells most about it. An
     interval covers the answer without noise about as often as it says, on average over questions and
     releases; it promises nothing for each of them as `from_noise` does, and is several times narrower.
     """
