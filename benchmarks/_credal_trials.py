@@ -37,7 +37,7 @@ QUESTIONS = 4
 ROUNDING = 1e-9
 """By how much an interval may miss the truth and still count as right."""
 
-SOURCES = ("algorithms/bounds/*.py", "algorithms/augmentation.py", "models/credal/*.py", "learning/plan*.py")
+SOURCES = ("compute/bounds/*.py", "compute/augmentation.py", "networks/credal/*.py", "learn/plan*.py")
 
 
 @cache

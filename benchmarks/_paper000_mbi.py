@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from _distances import compare_cpts
 from _paper000_trials import Case
 from discreet.compute.consistency import condition
-from discreet.compute.metrics import compare_cpts
 from discreet.values.measurement import Measurement
 from discreet.values.table import Table
 
@@ -66,7 +66,7 @@ def compare_with_mbi(
     ]
 
     def mean_error(cpts: Sequence[Table]) -> float:
-        return compare_cpts(network.dag, network.cpts, cpts, weights=case.weights).mean
+        return compare_cpts(network.dag, network.cpts, cpts, weights=case.weights)
 
     warm = [answer["seconds"] for answer in answers[1:]] or [answers[0]["seconds"]]
     return {

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 
 import discreet
+from _distances import compare_cpts
 from _running import digest_sources
-from discreet.compute.metrics import compare_cpts, l1
+from discreet.compute.metrics import l1
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
 from discreet.networks import examples
@@ -31,19 +32,18 @@ BUDGET = PureDP(10**9)
 INDEPENDENT, PRINTED, WEIGHED, PLANNED = "D-Ind", "Algorithm 1", "Algorithm 1, inverse variance", "planned"
 LEARNERS = (INDEPENDENT, PRINTED, WEIGHED, PLANNED)
 _SOURCES = {
-    INDEPENDENT: ["learning/independent.py", "algorithms/consistency.py"],
+    INDEPENDENT: ["papers/independent.py", "compute/consistency.py"],
     PRINTED: [
-        "learning/independent.py",
-        "learning/dependent.py",
-        "learning/allocation.py",
-        "algorithms/consistency.py",
+        "papers/independent.py",
+        "papers/dependent.py",
+        "papers/allocation.py",
+        "compute/consistency.py",
     ],
     PLANNED: [
-        "learning/plan*.py",
-        "algorithms/expectation*.py",
-        "algorithms/backoff*.py",
-        "algorithms/margins*.py",
-        "algorithms/consistency.py",
+        "learn/plan*.py",
+        "compute/expectation.py",
+        "compute/contraction.py",
+        "compute/consistency.py",
     ],
 }
 _SOURCES[WEIGHED] = _SOURCES[PRINTED]
@@ -109,10 +109,10 @@ class Case:
         counts = self.counts(run)
         frequencies = [table.normalise(table.axes[-1]) for table in counts]
         return {
-            "weighted": compare_cpts(dag, truth, learned.cpts, weights=self.weights).mean,
-            "unweighted": compare_cpts(dag, truth, learned.cpts).mean,
+            "weighted": compare_cpts(dag, truth, learned.cpts, weights=self.weights),
+            "unweighted": compare_cpts(dag, truth, learned.cpts),
             "marginal": float(np.mean([l1(self.marginals[name], found[name]) for name in dag.nodes])),
-            "weighted_data": compare_cpts(dag, frequencies, learned.cpts, weights=counts).mean,
+            "weighted_data": compare_cpts(dag, frequencies, learned.cpts, weights=counts),
         }
 
 

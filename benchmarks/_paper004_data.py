@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.compute.metrics import mean_variation
+from _distances import mean_variation
 from discreet.values.schema import Attribute, Group, Schema, Taxonomy
 from discreet.values.table import Table
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from _distances import compare_cpts
 from _environments import open_environment
 from _paper000_mbi import ENVIRONMENT, compare_with_mbi
 from _paper000_queries import Queries
@@ -29,7 +30,6 @@ from _paper000_reports import (
 from _paper000_speed import time_planned
 from _paper000_trials import INDEPENDENT, LEARNERS, PLANNED, Case, Cells, find_peer_file, has_planned, learn
 from _running import progress
-from discreet.compute.metrics import compare_cpts
 from discreet.networks.network import Network
 
 NETWORKS = ("asia", "sachs", "child", "alarm")
@@ -103,8 +103,8 @@ def run_queries(cells: Cells, cases: Sequence[Case], learners: Sequence[str], si
             ) -> dict[str, float]:
                 dag, truth = case.network.dag, case.network.cpts
                 return {
-                    "parameter_l1": compare_cpts(dag, truth, learned.cpts).mean,
-                    "parameter_kl": compare_cpts(dag, truth, learned.cpts, "kl").mean,
+                    "parameter_l1": compare_cpts(dag, truth, learned.cpts),
+                    "parameter_kl": compare_cpts(dag, truth, learned.cpts, "kl"),
                     **queries.measure_errors(learned),
                 }
 

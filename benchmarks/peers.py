@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
+from _distances import mean_variation
 from _environments import open_environment
 from _paper004_data import Data, read_data
-from discreet.compute.metrics import mean_variation
 from discreet.core.conversion import afford_zcdp
 from discreet.values.budget import ApproxDP
 

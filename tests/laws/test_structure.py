@@ -384,7 +384,11 @@ def test_a_fit_does_not_take_a_plateau_for_a_contradiction(
 
     def fit() -> float:
         model = fit_margins(joint.sizes, margins)
-        return max(np.abs(model.margin(found.axes).values - found.values).sum() for found in margins)
+        holders = [next(b for b in model.beliefs if {*found.axes} <= {*b.axes}) for found in margins]
+        return max(
+            np.abs(holder.project(found.axes).values - found.values).sum()
+            for holder, found in zip(holders, margins, strict=True)
+        )
 
     error = fit()
     monkeypatch.setattr(entropy, "STALL", math.inf)

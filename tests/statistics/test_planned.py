@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from _distances import compare_cpts
 from chance import SURE
-from discreet.compute.metrics import compare_cpts
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import Draw, empirical_epsilon, fit_law
@@ -44,7 +44,7 @@ def open_rows(network: Network, rows: int, seed: int, unit: str = "add-remove") 
 
 def mean_error(network: Network, learned: Network) -> float:
     weights = [network.engine.joint(family, {}) for family in network.dag.families()]
-    return compare_cpts(network.dag, network.cpts, learned.cpts, weights=weights).mean
+    return compare_cpts(network.dag, network.cpts, learned.cpts, weights=weights)
 
 
 # Budgets and provenance
@@ -197,7 +197,7 @@ def test_a_graph_that_lacks_edges_is_not_believed_against_the_data(name: str) ->
 
     def error(learn: Any) -> float:
         found = [learn(airlock, dag, spend=1).cpts for _ in range(4)]
-        return float(np.mean([compare_cpts(dag, truth, cpts, weights=joints).mean for cpts in found]))
+        return float(np.mean([compare_cpts(dag, truth, cpts, weights=joints) for cpts in found]))
 
     assert error(planned) < 0.8 * error(independent)
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from _distances import mean_variation
 from chance import SURE, within_attempts
-from discreet.compute.metrics import mean_variation
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import empirical_epsilon

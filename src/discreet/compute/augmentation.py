@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.compute.contraction import Margin
+from discreet.compute.expectation import LEAST, measure_spread
 from discreet.values.graph import DAG
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
 from discreet.values.measurement import Measurement
@@ -45,8 +46,8 @@ STRIDE = 1.7
 PULL = 0.5
 """Rows of data that the learned network is worth in each conditional of a drawn one."""
 
-LEAST = 1e-6
-"""No cell is expected to hold less, so that a zero can be unlearned."""
+CAUTION = 3.0
+"""The standard deviations beyond which a table that is off shows that the graph does not hold, and not noise alone."""
 
 
 @dataclass(slots=True, eq=False)
@@ -113,7 +114,7 @@ def _begin(dag: DAG, cpts: Sequence[Table], measured: Measurement, chains: int) 
     if isinstance(measured.law, Exact):
         start = table.expected = np.maximum(noisy, LEAST)
     else:
-        table.spread = _measure_spread(noisy, table.expected, measured.law.variance)
+        table.spread = measure_spread(noisy, table.expected, measured.law.variance, CAUTION)
         share = table.expected / (table.expected + measured.law.variance)
         start = np.maximum(np.rint(table.expected + share * (noisy - table.expected)), 0.0)
     table.counts = np.repeat(start[None], chains, axis=0)
@@ -138,16 +139,6 @@ def _start_conditionals(
     off = np.sqrt(np.minimum(squared, mean**2)) * rng.standard_normal((chains, *mean.shape))
     counts = np.maximum(mean + off, 0.0) + PULL * learned
     return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
-
-
-def _measure_spread(noisy: Array, expected: Array, variance: float) -> float:
-    """φ = (Σ w((c − E)² − v) − s)/Σ wE with w = 1/(E + v), at least 1.
-
-    s is three standard deviations of the sum, because noise alone must not be taken for a graph that does not hold.
-    """
-    trust = 1.0 / (expected + variance)
-    excess = (trust * ((noisy - expected) ** 2 - variance)).sum() - 3.0 * math.sqrt(5.0 * expected.size)
-    return max(float(excess / (trust * expected).sum()), 1.0)
 
 
 def _count_rows(tables: Sequence[_Cells]) -> Array:

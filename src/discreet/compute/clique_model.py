@@ -114,14 +114,6 @@ class CliqueModel:
 
     tree: ModelTree
     beliefs: tuple[Table, ...]
-    gap: float
-    """The mean L1 distance that is left from the margins that were asked for."""
-
-    def margin(self, axes: Sequence[str]) -> Table | None:
-        """The margin over attributes that share a clique, else None."""
-        wanted = set(axes)
-        holders = [belief for belief in self.beliefs if wanted <= set(belief.axes)]
-        return min(holders, key=lambda belief: belief.cells).project(axes) if holders else None
 
     def pairs(self, wanted: Container[tuple[str, ...]] | None = None) -> Iterator[Table]:
         """The margins of all pairs of attributes, or of those that are wanted, each once, the earlier one first.

@@ -54,6 +54,7 @@ class Contraction:
         rank = {v: r for r, v in enumerate(ranked)}
         self._sizes = [sizes[v] for v in ranked]
         self._arrange = [_sort_axes([rank[v] for v in scope]) for scope in scopes]
+        self._restore = [tuple(np.argsort(axes).tolist()) for axes in self._arrange]
         self._buckets: list[Bucket] = []
         pool = {i: tuple(sorted(rank[v] for v in scope)) for i, scope in enumerate(scopes)}
         for r in range(len(order)):
@@ -90,7 +91,7 @@ class Contraction:
                 left = spread[k] if left is None else left * spread[k]
                 whole = np.broadcast_to(found, (batch, *bucket.union))
                 adjoint[i] = whole.sum(axis=bucket.lacking[k]) if bucket.lacking[k] else whole
-        return [adjoint[i].transpose(np.argsort(axes)) for i, axes in enumerate(self._arrange)]
+        return [adjoint[i].transpose(axes) for i, axes in enumerate(self._restore)]
 
     def _join(self, inputs: list[int], pool: dict[int, Scope], max_cells: int, *, summed: bool) -> None:
         union = sorted(set().union(*(pool[i] for i in inputs)))

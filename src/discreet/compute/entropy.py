@@ -58,11 +58,8 @@ def fit_margins(
         if gaps[-1] < tolerance or stalled:
             break
     fitter.spread()
-    return CliqueModel(
-        tree,
-        tuple(Table(axes, belief) for axes, belief in zip(tree.cliques, fitter.beliefs, strict=True)),
-        gaps[-1] if gaps else 0.0,
-    )
+    fitted = zip(tree.cliques, fitter.beliefs, strict=True)
+    return CliqueModel(tree, tuple(Table(axes, belief) for axes, belief in fitted))
 
 
 @dataclass(slots=True, eq=False)

@@ -54,7 +54,7 @@ class Fit:
     cpts: tuple[Array, ...]
     rows: float
     errors: tuple[float, ...]
-    """For each node, the L1 error of its conditionals that noise is expected to leave, rows weighed by frequency."""
+    """For each node, the L1 error that noise is expected to leave in its conditionals, weighed by frequency."""
     steps: int
 
 
@@ -89,9 +89,8 @@ def fit_network(
     rounds: int = ROUNDS,
 ) -> Fit:
     """The conditionals of a graph from noisy tables that hold all its families; `rows` if their number is public."""
-    sizes = _read_sizes(measurements)
-    sets = _arrange(dag, sizes, measurements)
-    homes = [_find_home(dag, sizes, name, sets) for name in dag.nodes]
+    sets = _arrange(dag, _read_sizes(measurements), measurements)
+    homes = [_find_home(dag, name, sets) for name in dag.nodes]
     agreed = reconcile(
         [Table(found.axes, found.noisy) for found in sets]
         + ([] if rows is None else [Table((), np.array(rows))]),
@@ -148,6 +147,19 @@ def shrink_counts(
     return np.asarray(expected + spread / scale * np.tanh((noisy - expected) / width))
 
 
+def measure_spread(noisy: Array, expected: Array, variance: float, deviations: float = 1.0) -> float:
+    """φ = (Σ w((c − E)² − v) − s)/Σ wE with w = 1/(E + v), at least 1, the Poisson case.
+
+    s is so many standard deviations √(5·cells) of the sum, so that noise alone is seldom taken for a wrong graph.
+    Without φ, a graph that lacks edges would impose its independences on tables that hold several families.
+    """
+    trust = 1.0 / (expected + variance)
+    excess = (trust * ((noisy - expected) ** 2 - variance)).sum() - deviations * math.sqrt(
+        5.0 * expected.size
+    )
+    return max(float(excess / (trust * expected).sum()), 1.0)
+
+
 def _shrink(found: _Set, expected: Array) -> tuple[Array, Array]:
     """The expected counts of a table and the variance that is left in each."""
     spread = _spread(found, expected)
@@ -156,15 +168,8 @@ def _shrink(found: _Set, expected: Array) -> tuple[Array, Array]:
 
 
 def _spread(found: _Set, expected: Array) -> Array:
-    """How much the true counts vary around what the network expects: φE.
-
-    φ = (Σ w((c − E)² − v) − s)/Σ wE with w = 1/(E + v), at least 1, the Poisson case; s = √(5·cells) is a standard
-    deviation of the sum, so that noise alone is seldom taken for a wrong graph. Without φ, a graph that lacks edges
-    would impose its independences on tables that hold several families.
-    """
-    trust = 1.0 / (expected + found.variance)
-    excess = (trust * ((found.noisy - expected) ** 2 - found.variance)).sum() - math.sqrt(5.0 * expected.size)
-    return np.asarray(expected * max(float(excess / (trust * expected).sum()), 1.0))
+    """How much the true counts vary around what the network expects: φE."""
+    return np.asarray(expected * measure_spread(found.noisy, expected, found.variance))
 
 
 def _expect(
@@ -252,7 +257,7 @@ def _plan_family(dag: DAG, name: str, found: _Set) -> tuple[tuple[int, ...], tup
     return drop, tuple(kept.index(other) for other in family)
 
 
-def _find_home(dag: DAG, sizes: Mapping[str, int], name: str, sets: Sequence[_Set]) -> int:
+def _find_home(dag: DAG, name: str, sets: Sequence[_Set]) -> int:
     """The smallest table that holds a node's family; after agreement all of them have the same margin."""
     fitting = [t for t, found in enumerate(sets) if set(dag.family(name)) <= set(found.axes)]
     if not fitting:

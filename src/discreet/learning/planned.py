@@ -98,7 +98,7 @@ def estimate(
 ) -> tuple[Table, ...]:
     """The conditionals that noisy tables speak for, each family within one of them; it looks at nothing else.
 
-    See `algorithms.expectation`; `rows` is their number where that is public.
+    See `compute.expectation`; `rows` is their number where that is public.
     """
     return _name_tables(dag, _fit(dag, measurements, prior, rows, rounds))
 

@@ -105,7 +105,6 @@ class Branching:
     ) -> None:
         self.lower = lower
         self.upper = upper
-        self.parts = 0
         self._induction = induction
         self._elimination = elimination
         self._function = function
@@ -142,7 +141,6 @@ class Branching:
         known = np.array([bound for _, bound in parts])
         found, conflicts = self._bound([part for part, _ in parts], known)
         bounds = np.maximum(found, known)
-        self.parts += len(parts)
         values, _, _ = evaluate(self._elimination, self._function[None], conflicts.conditionals)
         best = int(np.argmin(np.nan_to_num(values, nan=np.inf)))
         if values[best] < self.upper:

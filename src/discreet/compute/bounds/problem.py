@@ -200,7 +200,11 @@ class Local:
 
     def restrict(self, conditionals: Floats) -> Floats:
         """What the evidence leaves of values on all levels: the allowed ones, and no axis if that is one only."""
-        return conditionals[..., self.allowed[0]] if self.observed else conditionals[..., self.allowed]
+        if self.observed:
+            return conditionals[..., self.allowed[0]]
+        return (
+            conditionals if len(self.allowed) == conditionals.shape[-1] else conditionals[..., self.allowed]
+        )
 
     def embed(self, values: Floats) -> Floats:
         """Values on the allowed levels, as values on all levels: 0 elsewhere."""
