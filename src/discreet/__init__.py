@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from discreet import learners as learn
     from discreet.core.airlock import Airlock
     from discreet.core.ledger import Ledger
-    from discreet.doors.library import plan, read, verify
-    from discreet.doors.release import Release, release
+    from discreet.doors.library import plan, verify
+    from discreet.doors.release import Release, read, release
     from discreet.entrance import open_airlock, open_ledger
     from discreet.learning import greedy as structure
     from discreet.networks import credal, examples
@@ -96,7 +96,7 @@ _HOMES = {
     "open_ledger": "discreet.entrance",
     "plan": "discreet.doors.library",
     "posterior": "discreet.papers.posterior",
-    "read": "discreet.doors.library",
+    "read": "discreet.doors.release",
     "release": "discreet.doors.release",
     "verify": "discreet.doors.library",
     "read_bif": "discreet.networks.formats.bif",

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.compute import expectation
-from discreet.compute.consistency import smooth_conditionals
 from discreet.compute.contraction import Margin
-from discreet.compute.expectation import fit_network, shrink_counts
+from discreet.compute.expectation import fit_network, shrink_counts, smooth_conditionals
 from discreet.networks import examples
 from discreet.values.errors import TableError, TooLarge
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact

@@ -30,7 +30,7 @@ from discreet.core.counter import Counter as CounterProtocol
 from discreet.entrance import open_counter
 from discreet.rows.engines import kernels
 from discreet.rows.engines.coded import CodedCounter
-from discreet.rows.readers import sql_codes as encoding
+from discreet.rows.readers import duck as encoding
 from discreet.values.errors import AirlockError, DataError, TableError
 from discreet.values.schema import Attribute, Schema, columns
 

@@ -22,9 +22,6 @@ from discreet.values.table import Array, Table
 Remedy = Literal["clamp", "project"]
 """What is done about negative cells: cut them off and rescale, or go to the nearest table without any."""
 
-TINY = 1e-5
-"""A factor below this says no more than this in a mean of logarithms."""
-
 
 def find_intersections(sets: Iterable[Sequence[str]]) -> tuple[frozenset[str], ...]:
     """Every set that two or more of the attribute sets have in common, smallest first [001, Sec. 8.2.1].
@@ -152,36 +149,6 @@ def condition(table: Table, family: Sequence[str], prior: npt.ArrayLike | None =
     return Table(tuple(family), counts).normalise(family[-1])
 
 
-def smooth_conditionals(counts: Array, strength: float) -> Array:
-    """P(x | parents) from counts with the child's axis last: (C + m·q)/(N + m), m rows of data of what is coarser.
-
-    q is the geometric mean of the conditionals given all parents but one; those follow the conditionals given one
-    parent in the same way, and these P(x). With m of a row or less, a conditional with data hardly moves, and one
-    without has the best guess that its neighbours allow instead of the uniform one.
-    """
-    parents = tuple(range(counts.ndim - 1))
-    marginal = _normalise(counts.sum(axis=parents, keepdims=True) + 1e-12)
-    if not parents:
-        return marginal
-    singles = [_smooth(_sum_all_but(counts, parents, j), marginal, strength) for j in parents]
-    if len(parents) == 1:
-        return singles[0]
-    logs = [_log(single) for single in singles]
-    if len(parents) > 2:
-        whole: Array = sum(logs)  # type: ignore[assignment]
-        logs = [
-            _log(
-                _smooth(
-                    counts.sum(axis=j, keepdims=True),
-                    _exponentiate(_drop(whole - logs[j], j), len(parents) - 1),
-                    strength,
-                )
-            )
-            for j in parents
-        ]
-    return _smooth(counts, _exponentiate(sum(logs), len(parents)), strength)
-
-
 def _average(margins: Sequence[Array], weights: Sequence[float]) -> Array:
     """The weighted mean; exact tables, if there are any, outweigh all others."""
     if math.inf in weights:
@@ -207,29 +174,3 @@ def _require_same_shape(margins: Sequence[Array], axes: Sequence[str]) -> None:
         raise TableError(
             f"tables over {axes} have the shapes {sorted(shapes)}; they must have the same levels"
         )
-
-
-def _sum_all_but(counts: Array, parents: Sequence[int], kept: int) -> Array:
-    return np.asarray(counts.sum(axis=tuple(j for j in parents if j != kept), keepdims=True))
-
-
-def _smooth(counts: Array, coarser: Array, strength: float) -> Array:
-    return np.asarray((counts + strength * coarser) / (counts.sum(axis=-1, keepdims=True) + strength))
-
-
-def _normalise(values: Array) -> Array:
-    return np.asarray(values / values.sum(axis=-1, keepdims=True))
-
-
-def _log(values: Array) -> Array:
-    return np.log(np.maximum(values, TINY))
-
-
-def _exponentiate(logs: Array | int, factors: int) -> Array:
-    mean = np.asarray(logs) / factors
-    return _normalise(np.exp(mean - mean.max(axis=-1, keepdims=True)))
-
-
-def _drop(values: Array, axis: int) -> Array:
-    """The values without an axis along which they do not vary: the parent that was left out."""
-    return np.take(values, [0], axis=axis)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from discreet.doors.release import Release, SchemaLike, read_dag, read_schema
+from discreet.doors.release import SchemaLike, read_dag, read_schema
 from discreet.networks.formats.release import Release as Document
 from discreet.values.budget import choose_budget
 
@@ -15,21 +15,8 @@ if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
     from discreet.judge.preview import Preview
     from discreet.judge.verification import Verification
-    from discreet.networks.credal import CredalNetwork
-    from discreet.networks.network import Network
-    from discreet.networks.posterior import Posterior
     from discreet.values.exact import Number
     from discreet.values.unit import Unit
-
-
-def read(path: str | os.PathLike[str]) -> Release | Network | CredalNetwork | Posterior:
-    """Whatever a file holds: a release, a network (also BIF), a credal network, a posterior; told by its content."""
-    from discreet.networks.formats.release import read as read_file
-
-    found = read_file(path)
-    if isinstance(found, Document):
-        return Release(found.network, found.promise, found.software)
-    return found
 
 
 def plan(

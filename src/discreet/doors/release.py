@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, find_learner
 from discreet.networks.formats.release import Release as Document
 from discreet.networks.formats.release import make_release, write_release
+from discreet.networks.formats.release import read as read_file
 from discreet.values.budget import Infinite, choose_budget, read_budget
 from discreet.values.errors import FormatError, SchemaError
 from discreet.values.graph import DAG
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from discreet.judge.verification import Verification
     from discreet.learning.greedy import Progress
     from discreet.networks.answer import Answer, Explanation
+    from discreet.networks.credal import CredalNetwork
     from discreet.networks.evidence import Given
+    from discreet.networks.network import Network
+    from discreet.networks.posterior import Posterior
     from discreet.networks.synthetic import Rows
     from discreet.values.budget import Finite
     from discreet.values.exact import Number
@@ -144,6 +148,14 @@ def release(
         made = make_release(network)
         receipt = Receipt(key, airlock.remaining != before, isinstance(airlock.loss, Infinite))
         return Release(made.network, made.promise, made.software, receipt)
+
+
+def read(path: str | os.PathLike[str]) -> Release | Network | CredalNetwork | Posterior:
+    """Whatever a file holds: a release, a network (also BIF), a credal network, a posterior; told by its content."""
+    found = read_file(path)
+    if isinstance(found, Document):
+        return Release(found.network, found.promise, found.software)
+    return found
 
 
 def read_schema(schema: SchemaLike) -> Schema:

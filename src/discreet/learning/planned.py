@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.compute.consistency import smooth_conditionals
-from discreet.compute.expectation import ROUNDS, Fit, fit_network
+from discreet.compute.expectation import ROUNDS, Fit, fit_network, smooth_conditionals
 from discreet.learning.learner import Prior, arrange_graph, read_prior, stated
 from discreet.learning.plan import MAX_CELLS, Plan, Workload, choose_noise, plan
 from discreet.networks.network import Network

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet.compute.consistency import clamp, condition, settle, smooth_conditionals, weigh_by_precision
+from discreet.compute.consistency import clamp, condition, settle, weigh_by_precision
+from discreet.compute.expectation import smooth_conditionals
 from discreet.learning.greedy import (
     Progress,
     ScoreName,
