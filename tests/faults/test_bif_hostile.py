@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discreet.networks import examples
 from discreet.networks.formats.bif import format_bif, parse_bif, read_bif, write_bif
-from discreet.networks.formats.bif_reader import Tokens
+from discreet.networks.formats.bif_text import Tokens
 from discreet.networks.network import Network
 from discreet.values.errors import DiscreetError, FormatError, TooLarge
 

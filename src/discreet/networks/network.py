@@ -24,7 +24,7 @@ from discreet.networks.evidence import (
     pose_event,
     require_targets,
 )
-from discreet.networks.formats.bif import format_bif_text
+from discreet.networks.formats.bif_text import format_bif_text
 from discreet.networks.formats.documents import (
     Kind,
     describe_graph,

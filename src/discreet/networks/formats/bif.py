@@ -2,25 +2,23 @@
 
 BIF holds names, states and numbers only; bins, taxonomies and missing levels stay behind (the JSON of a network keeps
 them). A conditional that sums to 1 within 1e-12 is read digit for digit, so what was written is read back equal; one
-up to 1e-3 away is divided by its sum; any other is refused. The language: see `bif_reader`.
+up to 1e-3 away is divided by its sum; any other is refused. The language: see `bif_text`.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Sequence
 
 import numpy as np
 
-from discreet.networks.formats.bif_reader import (
-    MAX_NAME,
+from discreet.networks.formats.bif_text import (
     STRUCTURE,
     Block,
     Tokens,
     Variable,
-    quote,
+    format_bif_text,
     read_blocks,
     unquote,
 )
@@ -216,37 +214,3 @@ def _is_probability(word: str) -> bool:
         return bool(_DIGITS.fullmatch(word)) and 0.0 <= float(word) <= 1.0
     except ValueError:
         return False
-
-
-def format_bif_text(schema: Schema, dag: DAG, cpts: Sequence[Table]) -> str:
-    """A network as BIF text, with the shortest decimals that read back as the same floats."""
-    return "".join(_write_blocks(schema, dag, cpts))
-
-
-def _write_blocks(schema: Schema, dag: DAG, cpts: Sequence[Table]) -> Iterator[str]:
-    names = {attribute.name: _write_name(attribute.name) for attribute in schema}
-    levels = {attribute.name: [_write_name(level) for level in attribute.levels] for attribute in schema}
-    yield "network unknown {\n}\n"
-    for name in dag.nodes:
-        states = ", ".join(levels[name])
-        yield f"variable {names[name]} {{\n  type discrete [ {len(levels[name])} ] {{ {states} }};\n}}\n"
-    for name, parents, cpt in zip(dag.nodes, dag.parents, cpts, strict=True):
-        given = f" | {', '.join(names[parent] for parent in parents)}" if parents else ""
-        yield f"probability ( {names[name]}{given} ) {{\n"
-        # The first parent runs fastest, as in the public repositories: reverse the parents' axes.
-        values = cpt.values.transpose([*reversed(range(len(parents))), len(parents)])
-        lines = (values.reshape(-1, values.shape[-1]) + 0.0).tolist()  # + 0.0 turns -0.0 into 0.0
-        for head, line in zip(_write_heads([levels[parent] for parent in parents]), lines, strict=True):
-            yield f"  {head} {', '.join(map(repr, line))};\n"
-        yield "}\n"
-
-
-def _write_heads(levels: list[list[str]]) -> Iterator[str]:
-    for labels in product(*reversed(levels)):
-        yield f"({', '.join(reversed(labels))})" if labels else "table"
-
-
-def _write_name(name: str) -> str:
-    if len(name) > MAX_NAME:
-        raise FormatError(f"{show(name)} has {len(name):,} characters; BIF names have at most {MAX_NAME:,}")
-    return quote(name)

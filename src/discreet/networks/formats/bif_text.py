@@ -1,4 +1,4 @@
-"""From the text of a BIF file to its tokens and blocks: variables, and where the numbers of each one stand.
+"""The text of a BIF file: its tokens and blocks, where the numbers of each variable stand, and how one is written.
 
 The language is the Interchange Format 0.15 (Cozman 1998) as public repositories write it. Commas are blanks.
 Comments, `//` and `/* */`, begin anywhere outside quotes; `property` entries are skipped. A name is quoted
@@ -9,12 +9,15 @@ come in any order.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, product
 from typing import NoReturn
 
 from discreet.values.errors import FormatError, TooLarge
-from discreet.values.table import count_cells
+from discreet.values.graph import DAG
+from discreet.values.schema import Schema
+from discreet.values.table import Table, count_cells
 from discreet.values.wording import show
 
 MAX_NAME = 4096
@@ -310,3 +313,37 @@ def _require_cells(tokens: Tokens, variables: dict[str, Variable], blocks: dict[
                 f"{tokens.where(block.place)}: with the table of {show(name)} there are {total:,} cells; "
                 f"at most {MAX_TOTAL_CELLS:,} are allowed"
             )
+
+
+def format_bif_text(schema: Schema, dag: DAG, cpts: Sequence[Table]) -> str:
+    """A network as BIF text, with the shortest decimals that read back as the same floats."""
+    return "".join(_write_blocks(schema, dag, cpts))
+
+
+def _write_blocks(schema: Schema, dag: DAG, cpts: Sequence[Table]) -> Iterator[str]:
+    names = {attribute.name: _write_name(attribute.name) for attribute in schema}
+    levels = {attribute.name: [_write_name(level) for level in attribute.levels] for attribute in schema}
+    yield "network unknown {\n}\n"
+    for name in dag.nodes:
+        states = ", ".join(levels[name])
+        yield f"variable {names[name]} {{\n  type discrete [ {len(levels[name])} ] {{ {states} }};\n}}\n"
+    for name, parents, cpt in zip(dag.nodes, dag.parents, cpts, strict=True):
+        given = f" | {', '.join(names[parent] for parent in parents)}" if parents else ""
+        yield f"probability ( {names[name]}{given} ) {{\n"
+        # The first parent runs fastest, as in the public repositories: reverse the parents' axes.
+        values = cpt.values.transpose([*reversed(range(len(parents))), len(parents)])
+        lines = (values.reshape(-1, values.shape[-1]) + 0.0).tolist()  # + 0.0 turns -0.0 into 0.0
+        for head, line in zip(_write_heads([levels[parent] for parent in parents]), lines, strict=True):
+            yield f"  {head} {', '.join(map(repr, line))};\n"
+        yield "}\n"
+
+
+def _write_heads(levels: list[list[str]]) -> Iterator[str]:
+    for labels in product(*reversed(levels)):
+        yield f"({', '.join(reversed(labels))})" if labels else "table"
+
+
+def _write_name(name: str) -> str:
+    if len(name) > MAX_NAME:
+        raise FormatError(f"{show(name)} has {len(name):,} characters; BIF names have at most {MAX_NAME:,}")
+    return quote(name)
