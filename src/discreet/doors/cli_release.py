@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.options import AsJson
-from discreet.values.errors import BudgetError, FormatError, MechanismError
+from discreet.doors.options import AsJson, read_amount
+from discreet.doors.printing import print_json
+from discreet.values.errors import FormatError, MechanismError
 
 if TYPE_CHECKING:
     from discreet.doors.publication import Publication
     from discreet.learn.greedy import Progress as Move
     from discreet.networks.formats.release import Release
-    from discreet.values.budget import Finite
     from discreet.values.graph import DAG
     from discreet.values.schema import Schema
 
@@ -125,7 +125,7 @@ def release(
     from discreet.doors.publication import publish
     from discreet.values.budget import read_budget
 
-    spend = read_spend(epsilon, delta, rho)
+    spend = read_amount("say what the release may cost:", epsilon, delta, rho)
     whole = None if budget is None else read_budget(budget)
     paths = plan_files(out)
     declared, dag = read_question(schema, graph)
@@ -149,7 +149,7 @@ def release(
         )
         write_files(made.release, paths)
     if as_json:
-        typer.echo(json.dumps(_describe(made, paths), indent=2, ensure_ascii=False))
+        print_json(_describe(made, paths))
         return
     typer.echo(made.release.promise)
     _print_bill(made)
@@ -177,24 +177,16 @@ def plan(
     """Show what a release would measure, with which noise, and how wrong it would be; nothing is read or spent."""
     from discreet.judge.preview import rehearse
 
-    spend = read_spend(epsilon, delta, rho)
+    spend = read_amount("say what the release may cost:", epsilon, delta, rho)
     declared, dag = read_question(schema, graph)
     options = read_options(learner, declared, encoding, require, forbid)
     found = rehearse(
         declared, dag, spend=spend, unit=unit or "add-remove", learner=learner, rows=rows, options=options
     )
-    typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if as_json else found.explain())
-
-
-def read_spend(epsilon: str | None, delta: str | None, rho: str | None) -> Finite:
-    """The amount that --epsilon, --delta and --rho ask for."""
-    from discreet.values.budget import ZCDP, ApproxDP, PureDP
-
-    if rho is not None and epsilon is None and delta is None:
-        return ZCDP(rho)
-    if epsilon is not None and rho is None:
-        return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
-    raise BudgetError("say what the release may cost: --epsilon, or --epsilon with --delta, or --rho alone")
+    if as_json:
+        print_json(found.to_json())
+    else:
+        typer.echo(found.explain())
 
 
 def read_options(
