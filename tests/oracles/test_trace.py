@@ -21,11 +21,16 @@ from discreet.judge.attacks.ceiling import (
     limit_power,
     shift_normal,
 )
-from discreet.judge.attacks.cells import Cells
-from discreet.judge.attacks.joint import score_jointly
-from discreet.judge.attacks.noisy_tables import estimate_total, log_mixture, score_noisy, weigh_cells
+from discreet.judge.attacks.flat_tables import FlatTables
+from discreet.judge.attacks.noisy_tables import (
+    estimate_total,
+    log_mixture,
+    score_jointly,
+    score_noisy,
+    weigh_cells,
+)
 from discreet.judge.attacks.power import count_above, measure_power
-from discreet.judge.attacks.statistics import Reference, centre, maximise_likelihood
+from discreet.judge.attacks.reference import Reference, centre, maximise_likelihood
 from discreet.judge.attacks.synthetic_rows import fit_tree, measure_nearest
 from discreet.networks import examples
 from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP
@@ -99,11 +104,11 @@ def test_definition_6_of_a_whole_binary_network_is_found_by_no_search_to_be_impr
     rng = np.random.default_rng(5)
     dag = DAG.build({"a": [], "b": ["a"], "c": ["a", "b"], "d": ["c"]})
     sizes = dict.fromkeys(dag.nodes, 2)
-    cells = Cells.arrange(dag, sizes)
+    cells = FlatTables.arrange(dag, sizes)
     counts = rng.integers(0, 6, cells.size)
     lower, upper = (
-        counts / (cells.total_rows(counts) + 2.0),
-        (counts + 2.0) / (cells.total_rows(counts) + 2.0),
+        counts / (cells.total_conditionals(counts) + 2.0),
+        (counts + 2.0) / (cells.total_conditionals(counts) + 2.0),
     )
     known = Reference.fit(dag, sizes, {name: rng.integers(0, 2, 300) for name in dag.nodes}, pseudo_count=0.0)
     found = known.fit_within(lower, upper)
@@ -142,7 +147,7 @@ def test_flat_cells_are_the_tables(graph: tuple[DAG, dict[str, int]], seed: int)
     dag, sizes = graph
     rng = np.random.default_rng(seed)
     codes = {name: rng.integers(0, sizes[name], 50).astype(np.uint8) for name in dag.nodes}
-    cells = Cells.arrange(dag, sizes)
+    cells = FlatTables.arrange(dag, sizes)
     counts = cells.count(cells.locate(codes))
     for family, table in zip(dag.families(), cells.split(counts), strict=True):
         true = np.zeros([sizes[name] for name in family], dtype=np.int64)
@@ -152,15 +157,17 @@ def test_flat_cells_are_the_tables(graph: tuple[DAG, dict[str, int]], seed: int)
     for own, raw in zip(tables, cells.split(counts), strict=True):
         assert own.close_to(raw.normalise(raw.axes[-1]))
     assert np.array_equal(cells.flatten(tables), cells.normalise(counts))
-    assert sorted(np.concatenate([rows.ravel() for rows in cells.group_rows()])) == list(range(cells.size))
+    assert sorted(np.concatenate([rows.ravel() for rows in cells.group_conditionals()])) == list(
+        range(cells.size)
+    )
 
 
 def test_the_score_is_the_difference_of_log_likelihoods() -> None:
     network, other = examples.asia(), examples.asia()
     rows = network.sample(200, rng=3)
     known = Reference.fit(other.dag, other.schema.sizes, other.sample(400, rng=4).codes())
-    fitted = type(network)(network.schema, network.dag, known.cells.split(known.values))
-    scores = known.score_tables(network.cpts, known.cells.locate(rows.codes()))
+    fitted = type(network)(network.schema, network.dag, known.tables.split(known.values))
+    scores = known.score_tables(network.cpts, known.tables.locate(rows.codes()))
     expected = network.log_likelihood(rows.arrow()) - fitted.log_likelihood(rows.arrow())
     assert np.allclose(scores, expected, rtol=0, atol=1e-10)
 
@@ -168,7 +175,7 @@ def test_the_score_is_the_difference_of_log_likelihoods() -> None:
 def test_a_row_that_the_release_rules_out_is_no_member_and_one_that_only_the_reference_rules_out_is() -> None:
     dag = DAG.build({"a": []})
     known = Reference.fit(dag, {"a": 3}, {"a": np.array([0, 0, 1])}, pseudo_count=0.0)
-    places = known.cells.locate({"a": np.array([0, 1, 2])})
+    places = known.tables.locate({"a": np.array([0, 1, 2])})
     assert known.score(np.array([1.0, 0.0, 0.0]), places).tolist() == [
         pytest.approx(math.log(1.5)),
         -np.inf,
@@ -178,7 +185,7 @@ def test_a_row_that_the_release_rules_out_is_no_member_and_one_that_only_the_ref
 
 
 def test_the_centroid_lies_within_idm_intervals() -> None:
-    cells = Cells.arrange(DAG.build({"a": []}), {"a": 4})
+    cells = FlatTables.arrange(DAG.build({"a": []}), {"a": 4})
     counts = np.array([0.0, 3.0, 5.0, 1.0])
     found = centre(cells, counts / 11, (counts + 2) / 11)
     assert found.sum() == pytest.approx(1.0) and ((found >= counts / 11) & (found <= (counts + 2) / 11)).all()

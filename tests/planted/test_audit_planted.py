@@ -18,9 +18,9 @@ from chance import SURE, within_attempts
 from discreet.core.airlock import Airlock
 from discreet.judge.attacks.canaries import OneRun, audit_once, spread_canaries
 from discreet.judge.attacks.neighbours import audit_learner, make_neighbours
-from discreet.judge.attacks.subject import Subject
-from discreet.judge.audit import Audit, Outcome, audit
-from discreet.judge.empirical_epsilon import Evidence
+from discreet.judge.attacks.published import Published
+from discreet.judge.audit import Audit, Outcome, audit_codes
+from discreet.judge.empirical_epsilon import EpsilonBound
 from discreet.networks.network import Network
 from discreet.papers.independent import independent
 from discreet.values.budget import PureDP, Unit
@@ -158,14 +158,16 @@ def revealed(airlock: LyingAirlock, sets: Any, spend: Any, shares: Any) -> list[
     return [exact, *found[1:]]
 
 
-def learn_with(lie: Callable[..., list[Measurement]], schema: Schema, dag: DAG) -> Callable[[Codes], Subject]:
+def learn_with(
+    lie: Callable[..., list[Measurement]], schema: Schema, dag: DAG
+) -> Callable[[Codes], Published]:
     """From rows to a release, through the real learner."""
 
-    def learn(rows: Codes) -> Subject:
+    def learn(rows: Codes) -> Published:
         network = independent(LyingAirlock(rows, schema, lie), dag, spend=1)  # type: ignore[arg-type]
         assert isinstance(network, Network) and network.provenance is not None
         assert json.loads(network.provenance.cost) == CLAIM.to_json()
-        return Subject.of_network(network)
+        return Published.of_network(network)
 
     return learn
 
@@ -191,7 +193,7 @@ ONE_RELEASE = [
 
 def judge_one_release(lie: Callable[..., list[Measurement]]) -> Audit:
     rows, reference = draw_rows(300, 1), draw_rows(400, 2)
-    return audit(learn_with(lie, SCHEMA, GRAPH)(rows), rows, reference, complete=True, confidence=SURE)
+    return audit_codes(learn_with(lie, SCHEMA, GRAPH)(rows), rows, reference, complete=True, confidence=SURE)
 
 
 @pytest.mark.parametrize("lie", ONE_RELEASE, ids=lambda lie: lie.__name__)
@@ -217,7 +219,7 @@ MANY_RELEASES = {quiet_zeros: 320, exact_total: 140, mended_total: 140, seeded: 
 """How many releases of either neighbour betray each lie; what does not depend on chance needs the fewest."""
 
 
-def judge_many_releases(lie: Callable[..., list[Measurement]], trials: int) -> Evidence:
+def judge_many_releases(lie: Callable[..., list[Measurement]], trials: int) -> EpsilonBound:
     tables = make_neighbours(PAIR.sizes)
     return audit_learner(learn_with(lie, PAIR, PAIR_GRAPH), tables, trials=trials, confidence=SURE)
 
@@ -237,12 +239,12 @@ def test_many_releases_do_not_accuse_the_sound() -> None:
 WIDE = Schema.of({"a": range(1000), "b": range(1000)})
 
 
-def measure_margins(lie: Callable[..., list[Measurement]]) -> Callable[[Codes], Subject]:
+def measure_margins(lie: Callable[..., list[Measurement]]) -> Callable[[Codes], Published]:
     """A release of both margins, half of the budget for each."""
 
-    def learn(rows: Codes) -> Subject:
+    def learn(rows: Codes) -> Published:
         measured = LyingAirlock(rows, WIDE, lie).measure([("a",), ("b",)], spend=1)
-        return Subject(WIDE, measurements=tuple(measured), unit="add-remove", promise=CLAIM)
+        return Published(WIDE, measurements=tuple(measured), unit="add-remove", promise=CLAIM)
 
     return learn
 

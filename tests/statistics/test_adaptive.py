@@ -13,7 +13,7 @@ import pytest
 from chance import SURE, within_attempts
 from discreet.core.airlock import Airlock
 from discreet.core.queries import Question, ask_choice, ask_tables
-from discreet.judge.empirical_epsilon import Evidence, empirical_epsilon
+from discreet.judge.empirical_epsilon import EpsilonBound, empirical_epsilon
 from discreet.learn.adaptive import adaptive
 from discreet.learn.search_prices import Rates
 from discreet.networks.network import Network
@@ -83,7 +83,7 @@ class Reader:
         return float((other - one) / found.law.scale)
 
 
-def _audit(unit: Unit, trials: int) -> Evidence:
+def _audit(unit: Unit, trials: int) -> EpsilonBound:
     neighbours = NEIGHBOURS[unit]
     reader = Reader.of(neighbours)
 

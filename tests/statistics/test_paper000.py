@@ -12,7 +12,8 @@ import pytest
 
 from discreet.compute.metrics import compare_cpts
 from discreet.core.airlock import Airlock
-from discreet.judge.empirical_epsilon import Draw, empirical_epsilon, fit_law
+from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
+from discreet.judge.noise_fit import fit_law
 from discreet.networks import examples
 from discreet.networks.network import Network
 from discreet.papers.dependent import dependent

@@ -12,11 +12,12 @@ from typing import Any
 
 from discreet.core.book import spell
 from discreet.judge.audit import Audit
-from discreet.judge.report_parts.attacks import warn, write_audit
-from discreet.judge.report_parts.bars import Ends, draw_table
-from discreet.judge.report_parts.drawing import draw_ceiling, draw_graph, draw_shares
-from discreet.judge.report_parts.page import assemble, figure
-from discreet.networks.formats.release import Release, require_loss
+from discreet.judge.report_parts.audit_section import warn, write_audit
+from discreet.judge.report_parts.graph_drawing import draw_graph
+from discreet.judge.report_parts.page import assemble, draw_shares, figure
+from discreet.judge.report_parts.power_plot import draw_ceiling
+from discreet.judge.report_parts.probability_bars import Ends, draw_table
+from discreet.networks.formats.release import Release, read_release, require_loss
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.budget import ZCDP, Budget, Infinite, budget_from_json
@@ -36,9 +37,12 @@ PROTECTED = {
 }
 
 
-def write_report(release: Release, path: str | os.PathLike[str], audit: Audit | None = None) -> None:
-    """Write the report on a release as one HTML file, all or nothing."""
-    write_text(path, make_page(release, audit))
+def write_report(
+    release: Release | str | os.PathLike[str], path: str | os.PathLike[str], audit: Audit | None = None
+) -> None:
+    """Write the report on a release, or on the one in a file, as one HTML file, all or nothing."""
+    known = release if isinstance(release, Release) else read_release(release)
+    write_text(path, make_page(known, audit))
 
 
 def make_page(release: Release, audit: Audit | None = None) -> str:
@@ -55,7 +59,7 @@ def make_page(release: Release, audit: Audit | None = None) -> str:
         _write_worst(known),
         _write_tables(network, find_intervals(network)),
         _write_ledger(known),
-        *([] if audit is None else [write_audit(audit, loss)]),
+        *([] if audit is None else [write_audit(audit)]),
         _write_use(network, name, said),
         _write_foot(release),
     ]
@@ -63,7 +67,7 @@ def make_page(release: Release, audit: Audit | None = None) -> str:
 
 
 def find_intervals(network: Network) -> dict[str, Ends]:
-    """For each node the least and greatest tables that the noise leaves open, or nothing if that cannot be told."""
+    """For each node the tables of lower and of upper ends, or nothing if the learner has no intervals."""
     from discreet.networks.credal.guaranteed import from_noise
 
     try:
@@ -90,7 +94,7 @@ def _write_head(release: Release, loss: Budget, name: str) -> str:
     ]
     if errors:
         mean = sum(errors) / len(errors)
-        figures.append(figure(f"± {mean:.3f}", "expected error of a table’s rows from noise (L1, mean)"))
+        figures.append(figure(f"± {mean:.3f}", "mean error that noise adds to a conditional (L1)"))
     return (
         f'<p class="kicker">Private release · {escape(name)}{_write_date(known)}</p>'
         "<h1>What was published, and what it cannot give away</h1>"
@@ -109,11 +113,11 @@ def _write_meaning(known: Provenance, loss: Budget) -> str:
         "<p>This holds for every person, whatever they are like, and for every attacker, whatever they know and "
         "however much they compute. It does not say that nothing can be learned <em>about</em> a person: that smoking "
         "goes with lung disease is what a release is for, and it applies to people in the table and outside alike. "
-        "And it is a promise for each row: whoever has several rows is protected less.</p>"
+        "And it protects each row: whoever has several rows is protected less.</p>"
     )
     caption = (
-        "<p class='note'>The curve is the ceiling: no attack finds more members for the strangers it accuses. "
-        "Dashed: guessing.</p>"
+        "<p class='note'>No attack can get above the curve: whoever wants to find more members must accuse more "
+        "strangers. Dashed: guessing.</p>"
     )
     return (
         f'<h2>What the promise means</h2><div class="two"><div>{"".join(text)}</div>'
@@ -141,8 +145,8 @@ def explain_loss(loss: Budget, unit: str) -> list[str]:
     bound = math.ceil(10 * sure) / 10  # a ceiling is never rounded down
     shown = f"{bound:.1f} %" if bound < 100 else "practically certain"
     return [
-        f"Take somebody who thinks it is even odds, 50 %, that {about}. After seeing everything that was ever paid for "
-        f"from this account they can be at most <strong>{shown}</strong>{' sure' if '%' in shown else ''}{slack}.",
+        f"Suppose somebody thinks the odds are even, 50 %, that {about}. After seeing everything that was ever paid "
+        f"for from this account they can be at most <strong>{shown}</strong>{' sure' if '%' in shown else ''}{slack}.",
     ]
 
 
@@ -163,9 +167,10 @@ def _write_graph(network: Network, known: Provenance) -> str:
         else ""
     )
     return (
-        "<h2>The network</h2><p>An arrow leads from what is looked at first to what depends on it. Below each name: "
-        "the budget that its table got, and how far noise is expected to put its rows off (0 is exact, 2 "
-        f'is all wrong).</p><div class="card graphbox">{draw_graph(network.dag, captions, grades)}</div>{legend}'
+        "<h2>The network</h2><p>An arrow leads from an attribute to one that depends on it. Each attribute has a table "
+        "of conditionals: its distribution for every combination of its parents’ levels. Below each name stand the "
+        "budget of that table and the error that noise is expected to add to a conditional (L1: 0 is exact, 2 is all "
+        f'wrong).</p><div class="card graphbox">{draw_graph(network.dag, captions, grades)}</div>{legend}'
     )
 
 
@@ -196,9 +201,9 @@ def _write_worst(known: Provenance) -> str:
         for name, error in ranked
     )
     return (
-        "<h2>Where the noise hurts most</h2><p>Expected L1 error of a row of each attribute’s table, rows weighed by "
-        "how often they occur. A rare combination of parents is worse off than these means say: look at the intervals "
-        f'below before relying on one.</p><ul class="hurts">{lines}</ul>'
+        "<h2>Where the noise hurts most</h2><p>The expected error (L1) of an attribute’s conditionals, averaged by how "
+        "often each applies. Conditionals for rare combinations of parents are less exact than this mean: look at "
+        f'their intervals below before you rely on one.</p><ul class="hurts">{lines}</ul>'
     )
 
 
@@ -214,10 +219,10 @@ def _write_tables(network: Network, intervals: Mapping[str, Ends]) -> str:
         table = draw_table(network, name, intervals.get(name))
         cards.append(f'<div class="card"><h3>{escape(name)}{escape(given)}</h3>{table}</div>')
     words = (
-        f"The line through each bar is what the noise leaves open: with probability {COVERAGE:.0%} over the noise, all "
-        "of these intervals at once contain what would have been published without noise."
+        f"The line through each bar is an interval: with probability {100 * COVERAGE:g} %, all of them together "
+        "contain the numbers that would have been published without noise."
         if intervals
-        else "Intervals cannot be told for this learner."
+        else "There are no intervals for this learner."
     )
     rest = len(network.nodes) - MOST_TABLES
     more = f"<p class='note'>{rest} more tables are in the document.</p>" if rest > 0 else ""
@@ -241,7 +246,7 @@ def _write_ledger(known: Provenance) -> str:
     lasting = (
         ""
         if book.get("durable")
-        else " It was kept in memory only: a simulation, not a release of real data."
+        else " The ledger was kept in memory only: this is a simulation, not a release of real data."
     )
     return (
         f"<h2>The ledger</h2><p>Account <strong>{escape(str(said['account']))}</strong>: "
@@ -251,7 +256,7 @@ def _write_ledger(known: Provenance) -> str:
         f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>'
         f"<p class='note hash'>Ledger <code>{escape(str(book['id']))}</code>, anchor "
         f"<code>{escape(str(book['events']))}:{escape(str(book['head']))}</code>. The ledger is a hash chain: whoever "
-        "keeps this anchor can tell if a line before it is ever changed.</p>"
+        "keeps this anchor can tell if an earlier line is ever changed.</p>"
     )
 
 
@@ -275,8 +280,8 @@ def _write_use(network: Network, name: str, said: Mapping[str, Any]) -> str:
     cite = f"A differentially private Bayesian network of {name}, published with discreet{anchor}."
     return (
         "<h2>How to use, check and cite it</h2><p>The network is in <code>release.json</code>, and in "
-        "<code>network.bif</code> for other Bayesian-network tools. Asking it, or drawing rows from it, costs no more "
-        f"privacy, however often.</p><pre>{escape(commands)}</pre><p>Cite as: {escape(cite)}</p>"
+        "<code>network.bif</code> for other Bayesian-network tools. Queries and synthetic rows cost no more privacy, "
+        f"however many.</p><pre>{escape(commands)}</pre><p>Cite as: {escape(cite)}</p>"
     )
 
 
