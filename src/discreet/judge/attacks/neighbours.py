@@ -20,6 +20,9 @@ from discreet.values.errors import DataError
 
 Learn = Callable[[dict[str, npt.NDArray[Any]]], Published]
 
+ABSENT = -1e9
+"""Stands for a number that a release does not have."""
+
 
 def make_neighbours(
     sizes: Mapping[str, int], rows: int = 12, *, unit: str = "add-remove"
@@ -46,33 +49,22 @@ def audit_learner(
     trials: int,
     delta: float = 0.0,
     confidence: float = 0.99,
-    progress: Callable[[int], None] | None = None,
 ) -> EpsilonBound:
     """A lower bound on the ε of a learner from so many runs on each of two neighbouring tables."""
     target = {name: column[-1:] for name, column in tables[0].items()}
-
-    def draw(table: Codes) -> Callable[[int], Floats]:
-        def run(times: int) -> Floats:
-            found = []
-            for _ in range(times):
-                found.append(read_release(learn(dict(table)), target))
-                if progress is not None:
-                    progress(1)
-            widest = max(map(len, found))
-            # A release that has fewer numbers on one side gives itself away by that.
-            return np.array([np.pad(one, (0, widest - len(one)), constant_values=-1e9) for one in found])
-
-        return run
-
-    outputs = [draw(table)(trials) for table in tables]
-    width = max(found.shape[1] for found in outputs)
-    padded = [np.pad(found, ((0, 0), (0, width - found.shape[1])), constant_values=-1e9) for found in outputs]
+    sides = [[list_numbers(learn(dict(table)), target) for _ in range(trials)] for table in tables]
+    width = max(len(found) for side in sides for found in side)
+    # A release that has fewer numbers on one side gives itself away by that.
+    one, other = (
+        np.array([np.pad(found, (0, width - len(found)), constant_values=ABSENT) for found in side])
+        for side in sides
+    )
     return empirical_epsilon(
-        lambda n: padded[0][:n], lambda n: padded[1][:n], trials=trials, delta=delta, confidence=confidence
+        lambda n: one[:n], lambda n: other[:n], trials=trials, delta=delta, confidence=confidence
     )
 
 
-def read_release(published: Published, target: Codes) -> Floats:
+def list_numbers(published: Published, target: Codes) -> Floats:
     """A release as numbers that tell about one row: its noisy cells, the tables' totals, its conditionals."""
     numbers: list[float] = []
     for measurement in published.measurements:

@@ -81,13 +81,6 @@ class Tracing:
         """The attack with the greatest power at the errors asked for, added up."""
         return max(self.powers, key=lambda power: (sum(point.power for point in power.points), power.auc))
 
-    def power(self, attack: str) -> Power:
-        """The result of one attack by its name."""
-        for found in self.powers:
-            if found.attack == attack:
-                return found
-        raise DataError(f"no attack {attack!r} was run; there are {', '.join(p.attack for p in self.powers)}")
-
     def doubt(self, scale: float = 0.01) -> float:
         """The chance of guesses as good as the best ones if the promise were kept, over all that were tried."""
         if self.promise is None:
