@@ -355,6 +355,9 @@ def test_what_does_not_add_up_is_named() -> None:
     sound = release(rows, rng)
     assert check_costs(sound) == ()
     first, *rest = sound.measurements
+    # Of a sample of a tenth, a table that gives away ε = 4/3 costs ln(1 + (e^(4/3) − 1)/10), less than 1/3.
+    sampled = replace(first, rate=Fraction(1, 10), law=DiscreteLaplace("3/4"))
+    assert check_costs(replace(sound, measurements=(sampled, *rest))) == ()
     short, strange = (Table((name,), np.zeros(2, dtype=np.int64)) for name in ("a", "z"))
     cases = {
         "together": replace(sound, promise=PureDP("1/2")),
@@ -364,6 +367,8 @@ def test_what_does_not_add_up_is_named() -> None:
         "cannot be read": replace(sound, measurements=(replace(first, cost='{"epsilon": "x"}'), *rest)),
         "read off the rows": replace(sound, measurements=(replace(first, noisy=short), *rest)),
         "does not declare": replace(sound, measurements=(replace(first, noisy=strange), *rest)),
+        "the sample at rate 1/10": replace(sound, measurements=(replace(sampled, law=DiscreteLaplace("1/5")), *rest)),
+        "pure ε only": replace(sound, measurements=(replace(sampled, law=DiscreteGaussian(9)), *rest)),
     }  # fmt: skip
     for words, published in cases.items():
         assert any(words in problem for problem in check_costs(published)), (words, check_costs(published))

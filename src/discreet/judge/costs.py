@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from fractions import Fraction
 
 from discreet.core.mechanism import count_moves, is_covered
 from discreet.judge.attacks.published import Published, is_finite
+from discreet.papers.subsample import Subsampling
 from discreet.values.budget import ZCDP, Budget, Infinite, PureDP, Unit, budget_from_json
 from discreet.values.errors import BudgetError, DiscreetError
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace
@@ -23,46 +25,73 @@ def find_loss(law: NoiseLaw, unit: str) -> PureDP | ZCDP | Infinite:
     return Infinite()
 
 
+def find_sample_loss(tables: Sequence[Measurement]) -> PureDP | None:
+    """What tables of one secret sample give away, ln(1 + β(e^ε − 1)); None if that is not known of their noise."""
+    losses = [find_loss(table.law, table.unit) for table in tables]
+    pure = [loss for loss in losses if isinstance(loss, PureDP)]
+    if len(pure) < len(losses):
+        return None
+    return Subsampling(tables[0].rate, Unit(tables[0].unit)).amplify(sum(pure, PureDP.zero()))
+
+
 def check_costs(published: Published) -> tuple[str, ...]:
     """What does not add up, in words: a table that gives away more than it cost, or tables that cost too much."""
     problems: list[str] = []
-    costs: list[Budget] = []
-    for measurement in published.measurements:
-        label = f"the table over ({', '.join(measurement.axes)})"
-        problems += [f"{label} {problem}" for problem in _check_domain(published, measurement)]
+    paid: list[tuple[Measurement, Budget]] = []
+    for table in published.measurements:
+        problems += [f"{_name(table)} {problem}" for problem in _check_domain(published, table)]
         try:
-            cost = budget_from_json(json.loads(measurement.cost))
+            paid.append((table, budget_from_json(json.loads(table.cost))))
         except (BudgetError, ValueError) as error:
-            problems.append(f"{label}: its cost cannot be read: {error}")
-            continue
-        if measurement.rate == 1:  # what sampling makes of a cost is not the table's alone to say
-            costs.append(cost)
-        loss = find_loss(measurement.law, measurement.unit)
-        if isinstance(loss, Infinite):
-            if is_finite(published.promise):
-                problems.append(
-                    f"{label} has no noise, so the release costs ε = ∞ and not {published.promise}"
-                )
-        elif not isinstance(cost, Infinite) and not is_covered(loss, cost):
-            problems.append(
-                f"{label} has too little noise for its cost: it gives away {loss}, and cost {cost}"
-            )
-    if costs and is_finite(published.promise):
-        problems += _check_total(costs, published.promise)
+            problems.append(f"{_name(table)}: its cost cannot be read: {error}")
+    for table, cost in paid:
+        if table.rate == 1:
+            problems += _check_table(published, table, cost)
+    for rate in sorted({table.rate for table, _ in paid if table.rate < 1}):
+        problems += _check_sample([pair for pair in paid if pair[0].rate == rate])
+    if paid and is_finite(published.promise):
+        problems += _check_total([cost for _, cost in paid], published.promise)
     return tuple(problems)
 
 
-def _check_domain(published: Published, measurement: Measurement) -> list[str]:
+def _name(table: Measurement) -> str:
+    return f"the table over ({', '.join(table.axes)})"
+
+
+def _check_domain(published: Published, table: Measurement) -> list[str]:
     sizes = published.schema.sizes
     problems = []
-    strange = [name for name in measurement.axes if name not in sizes]
+    strange = [name for name in table.axes if name not in sizes]
     if strange:
         problems.append(f"counts {strange[0]!r}, which the schema does not declare")
-    elif measurement.noisy.values.shape != tuple(sizes[name] for name in measurement.axes):
+    elif table.noisy.values.shape != tuple(sizes[name] for name in table.axes):
         problems.append("has other levels than the schema declares: were they read off the rows?")
-    if published.unit is not None and measurement.unit != published.unit:
-        problems.append(f"protects {measurement.unit}, the release says {published.unit}")
+    if published.unit is not None and table.unit != published.unit:
+        problems.append(f"protects {table.unit}, the release says {published.unit}")
     return problems
+
+
+def _check_table(published: Published, table: Measurement, cost: Budget) -> list[str]:
+    loss = find_loss(table.law, table.unit)
+    if isinstance(loss, Infinite):
+        if is_finite(published.promise):
+            return [f"{_name(table)} has no noise, so the release costs ε = ∞ and not {published.promise}"]
+    elif not isinstance(cost, Infinite) and not is_covered(loss, cost):
+        return [f"{_name(table)} has too little noise for its cost: it gives away {loss}, and cost {cost}"]
+    return []
+
+
+def _check_sample(paid: list[tuple[Measurement, Budget]]) -> list[str]:
+    """The tables of one secret sample are paid for together, because sampling protects them together."""
+    first = paid[0][0]
+    loss, costs = find_sample_loss([table for table, _ in paid]), [cost for _, cost in paid]
+    pure = [cost for cost in costs if isinstance(cost, PureDP)]
+    if loss is None or len(pure) < len(costs):
+        return [f"{_name(first)} counts a sample, which can be paid for in pure ε only"]
+    total = sum(pure, PureDP.zero())
+    if loss <= total:
+        return []
+    return [f"the tables of the sample at rate {first.rate} give away {loss}, and cost {total}"]
 
 
 def _check_total(costs: list[Budget], promise: Budget) -> list[str]:

@@ -1,0 +1,99 @@
+"""An airlock that lies, for tests that must catch it: the learner above it is the real one and sees nothing odd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from discreet.core.airlock import Airlock
+from discreet.values.budget import PureDP, Unit
+from discreet.values.measurement import Measurement
+from discreet.values.schema import Schema
+from discreet.values.table import Table
+
+Codes = dict[str, np.ndarray]
+Sets = list[tuple[str, ...]]
+
+
+class LyingAirlock:
+    """What a learner sees of an airlock, with one thing wrong in the tables that it hands out, or in its choices."""
+
+    def __init__(
+        self,
+        rows: Codes,
+        schema: Schema,
+        lie: Lie,
+        *,
+        choose: Choose | None = None,
+        unit: Unit = Unit.ADD_REMOVE,
+        budget: int = 1,
+    ) -> None:
+        self._rows, self._schema, self._lie, self._choose = rows, schema, lie, choose
+        data = {name: schema[name].decode(column) for name, column in rows.items()}
+        self._inner, self._free = (
+            Airlock.open(data, schema, budget=PureDP(whole), unit=unit) for whole in (budget, 10**9)
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def honest(self, sets: Sets, **asked: Any) -> list[Measurement]:
+        """The tables of a sound airlock."""
+        return self._inner.measure(sets, **asked)
+
+    def draw(self, sets: Sets, **asked: Any) -> list[Measurement]:
+        """The same from an account that nobody looks at: for any price."""
+        return self._free.measure(sets, **{**asked, "request": None})
+
+    def reveal(self, axes: tuple[str, ...]) -> Measurement:
+        """One exact table."""
+        return self._free.reveal([axes], reason="planted")[0]
+
+    def count(self, axes: Sequence[str]) -> np.ndarray:
+        """The true table."""
+        true = np.zeros([self._schema[name].size for name in axes], dtype=np.int64)
+        np.add.at(true, tuple(self._rows[name] for name in axes), 1)
+        return true if axes else np.array(len(next(iter(self._rows.values()))), dtype=np.int64)
+
+    def measure(self, sets: Any, **asked: Any) -> list[Measurement]:
+        """What the lie makes of it."""
+        return self._lie(self, [tuple(members) for members in sets], **asked)
+
+    def select(self, candidates: Any, score: Any, **asked: Any) -> int:
+        """What the lie makes of it, if it is about choices."""
+        if self._choose is None:
+            return self._inner.select(candidates, score, **asked)
+        return self._choose(self, candidates, score, **asked)
+
+    def select_for(self, candidates: Any, score: Any, **asked: Any) -> int:
+        """A choice from an account that nobody looks at: for any price, by any score."""
+        return self._free.select(candidates, score, **{**asked, "request": None})
+
+
+Lie = Callable[..., list[Measurement]]
+Choose = Callable[..., int]
+
+
+def relabel(found: Measurement, noisy: np.ndarray | None = None, **changed: Any) -> Measurement:
+    """A measurement with other numbers or another label."""
+    table = found.noisy if noisy is None else Table(found.axes, noisy)
+    return replace(found, noisy=table, **changed)
+
+
+def put_under(labels: list[Measurement], drawn: list[Measurement]) -> list[Measurement]:
+    """The numbers of some measurements under the labels of others."""
+    return [relabel(label, real.noisy.values) for label, real in zip(labels, drawn, strict=True)]
+
+
+def sound(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+    """No lie at all."""
+    return airlock.honest(sets, **asked)
+
+
+def split_forgotten(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+    """Every table gets the noise of the whole spend, under the label of its share."""
+    all_together = {**asked, "spend": airlock.read_spend(asked["spend"]) * len(sets), "shares": None}
+    return put_under(airlock.honest(sets, **asked), airlock.draw(sets, **all_together))
