@@ -64,11 +64,13 @@ class LyingAirlock:
 
     def select(self, candidates: Any, score: Any, **asked: Any) -> int:
         """What the lie makes of it, if it is about choices."""
-        if self._choose is None:
-            return self._inner.select(candidates, score, **asked)
-        return self._choose(self, candidates, score, **asked)
+        return (self._choose or LyingAirlock.honest_choice)(self, candidates, score, **asked)
 
-    def select_for(self, candidates: Any, score: Any, **asked: Any) -> int:
+    def honest_choice(self, candidates: Any, score: Any, **asked: Any) -> int:
+        """The choice of a sound airlock."""
+        return self._inner.select(candidates, score, **asked)
+
+    def choose(self, candidates: Any, score: Any, **asked: Any) -> int:
         """A choice from an account that nobody looks at: for any price, by any score."""
         return self._free.select(candidates, score, **{**asked, "request": None})
 
