@@ -124,9 +124,9 @@ class Audit:
             cells = [f"{point.power:.3f} [{point.low:.3f}, {point.high:.3f}]" for point in power.points]
             lines.append([power.attack, *cells, f"{power.auc:.3f}", f"{power.advantage:.3f}"])
         if tracing.theory is not None:
-            lines.append(["expected of a plain network", *_write_row(tracing.theory), "", ""])
+            lines.append(["expected of a plain network", *_write_shares(tracing.theory), "", ""])
         if tracing.ceiling is not None:
-            lines.append([f"ceiling, {tracing.promise}", *_write_row(tracing.ceiling), "", ""])
+            lines.append([f"ceiling, {tracing.promise}", *_write_shares(tracing.ceiling), "", ""])
         accused = [f"{point.false_hits}" for point in tracing.powers[0].points]
         return [*lines, ["strangers accused", *accused, "", ""]]
 
@@ -247,7 +247,7 @@ def _choose_point(points: Sequence[PowerAtError]) -> PowerAtError:
     return min(solid, key=lambda point: point.error) if solid else max(points, key=lambda point: point.error)
 
 
-def _write_row(shares: Sequence[float]) -> list[str]:
+def _write_shares(shares: Sequence[float]) -> list[str]:
     return [f"{share:.3f}" for share in shares]
 
 
