@@ -15,10 +15,11 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,12 +33,11 @@ import numpy as np
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
 from discreet.judge.attacks.ceiling import expect_power, limit_power
-from discreet.judge.attacks.cells import Cells
-from discreet.judge.attacks.joint import score_jointly
-from discreet.judge.attacks.noisy_tables import estimate_total, score_noisy
-from discreet.judge.attacks.power import count_above
-from discreet.judge.attacks.recover import recover_ratios
-from discreet.judge.attacks.statistics import Reference, centre, log_values
+from discreet.judge.attacks.flat_tables import FlatTables
+from discreet.judge.attacks.noisy_tables import estimate_total, score_jointly, score_noisy
+from discreet.judge.attacks.power import rank_scores
+from discreet.judge.attacks.recovery import recover_ratios
+from discreet.judge.attacks.reference import Reference, centre, log_values
 from discreet.learning.planned import planned
 from discreet.networks.credal import from_noise
 from discreet.networks.network import Network
@@ -66,7 +66,7 @@ class World:
 
     dag: DAG
     schema: Schema
-    cells: Cells
+    cells: FlatTables
     codes: dict[str, Any]
     places: Any
 
@@ -80,7 +80,7 @@ def make_world(nodes: int, density: int) -> World:
     chosen = [pairs[k] for k in rng.choice(len(pairs), nodes * density, replace=False)]
     dag = DAG.build({names[j]: [names[i] for i, child in chosen if child == j] for j in range(nodes)})
     schema = Schema.of({name: ["0", "1"] for name in names})
-    cells = Cells.arrange(dag, schema.sizes)
+    cells = FlatTables.arrange(dag, schema.sizes)
     zero = rng.random(cells.size // 2)
     tables = cells.split(np.stack([zero, 1.0 - zero], axis=1).ravel())
     codes: dict[str, Any] = {}
@@ -117,10 +117,18 @@ def run_sampling(nodes: int, density: int, index: int) -> dict[str, list[float]]
     return found
 
 
-def plain_attacks(cells: Cells, counts: Any, known: Reference, rng: Any) -> Iterator[tuple[str, Any]]:
+def count_above(members: Any, strangers: Any, errors: Sequence[float], rng: np.random.Generator) -> Any:
+    """The powers at some errors, without the bounds of `measure_power`, which thousands of attacks cannot wait for."""
+    ranks = rank_scores(np.concatenate([members, strangers]), rng)
+    own, other = ranks[: len(members)], np.sort(ranks[len(members) :])
+    kept = [len(other) - 1 - math.floor(error * len(other) + 1e-9) for error in errors]
+    return np.array([np.mean(own > (other[place] if place >= 0 else -1)) for place in kept])
+
+
+def plain_attacks(cells: FlatTables, counts: Any, known: Reference, rng: Any) -> Iterator[tuple[str, Any]]:
     """The network that each attack takes for the target's, without any noise in the release."""
     yield "network", cells.normalise(counts)
-    totals = cells.total_rows(counts)
+    totals = cells.total_conditionals(counts)
     for strength in (1, 1000):
         lower, upper = counts / (totals + strength), (counts + strength) / (totals + strength)
         yield f"definition 6, S={strength}", known.fit_within(lower, upper)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from discreet import learners as learn
     from discreet.core.airlock import Airlock
     from discreet.core.ledger import Ledger
-    from discreet.doors.library import plan, verify
+    from discreet.doors.library import audit, plan, verify
     from discreet.doors.release import Release, read, release
     from discreet.entrance import open_airlock, open_ledger
     from discreet.learning import greedy as structure
@@ -50,6 +50,7 @@ __all__ = [
     "Taxonomy",
     "Unit",
     "__version__",
+    "audit",
     "credal",
     "errors",
     "examples",
@@ -88,6 +89,7 @@ _HOMES = {
     "Taxonomy": "discreet.values.schema.taxonomy",
     "Unit": "discreet.values.unit",
     "ZCDP": "discreet.values.budget",
+    "audit": "discreet.doors.library",
     "credal": "discreet.networks.credal",
     "errors": "discreet.values.errors",
     "examples": "discreet.networks.examples",

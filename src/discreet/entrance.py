@@ -8,6 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from discreet.core.airlock import Airlock
 from discreet.core.book import Account, spell
 from discreet.core.counter import Counter
@@ -55,6 +58,22 @@ def open_counter(
     from discreet.rows.engines.coded import CodedCounter
 
     return CodedCounter.open(data, schema, weight=weight, limits=limits, numbers=numbers)
+
+
+def read_codes(data: Any, schema: Schema) -> dict[str, npt.NDArray[Any]]:
+    """The codes of all rows of a file or table, for the custodian's own audit: outside of the airlock, and unpaid."""
+    from discreet.rows.readers.duck import open_reader
+
+    # With one thread rows come in the order of the file, so that a seed gives the same audit every time.
+    reader = open_reader(data, schema, None, Limits(threads=1))
+    try:
+        batches = [batch.codes for batch in reader.read(schema.names)]
+    finally:
+        reader.close()
+    if not batches:
+        raise DataError(f"{reader.label} has no rows; at least 1 is needed")
+    columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
+    return dict(zip(schema.names, columns, strict=True))
 
 
 def open_ledger(place: str | os.PathLike[str], *, create: bool = False, patience: float = 30.0) -> Ledger:

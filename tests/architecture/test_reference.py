@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from importlib import import_module
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,21 @@ def find(name: str) -> Any:
     if parts[0] in discreet.__all__:
         found: Any = discreet
     else:
-        parts = parts[1:] if parts[0] == "discreet" else parts
-        found = import_module(".".join(["discreet", *parts[:2]]))
-        parts = parts[2:]
+        depth = len(parts)
+        while find_spec_of(parts[:depth]) is None:
+            depth -= 1
+        found, parts = import_module(".".join(parts[:depth])), parts[depth:]
     for part in parts:
         found = inspect.getattr_static(found, part) if inspect.isclass(found) else getattr(found, part)
     return found
+
+
+def find_spec_of(parts: list[str]) -> ModuleSpec | None:
+    """The module of a dotted name, if there is one."""
+    try:
+        return find_spec(".".join(parts))
+    except ModuleNotFoundError:  # what stands before the last dot is no package
+        return None
 
 
 def describe(found: Any) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet.doors.cli import main
 from discreet.judge.report import explain_loss, make_page
-from discreet.judge.report_parts.layout import GAP, assign_layers, lay_out
+from discreet.judge.report_parts.graph_layout import GAP, assign_layers, lay_out
 from discreet.networks.formats.release import Release, format_release, make_release, parse_release
 from discreet.networks.network import Network
 from discreet.papers.independent import independent

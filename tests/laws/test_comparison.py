@@ -10,7 +10,7 @@ import pytest
 
 import discreet as dc
 from discreet.doors.cli import main
-from discreet.judge.compare import compare
+from discreet.judge.comparison import compare
 from discreet.networks.network import Network
 from discreet.values.errors import NetworkError
 

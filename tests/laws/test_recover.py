@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.judge.attacks.cells import Cells
-from discreet.judge.attacks.recover import recover_contamination, recover_counts, recover_ratios
+from discreet.judge.attacks.flat_tables import FlatTables
+from discreet.judge.attacks.recovery import recover_contamination, recover_counts, recover_ratios
 from discreet.values.errors import TableError
 from discreet.values.graph import DAG
 from discreet.values.table import Table
@@ -19,34 +19,34 @@ GRAPH = DAG.build({"a": [], "b": ["a"], "c": ["a", "b"]})
 
 
 @st.composite
-def counted(draw: st.DrawFn) -> tuple[Cells, np.ndarray]:
+def counted(draw: st.DrawFn) -> tuple[FlatTables, np.ndarray]:
     """Counts of a random table of rows over three attributes, with rows of data missing in places."""
     sizes = {name: draw(st.integers(2, 4)) for name in GRAPH.nodes}
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     rows = draw(st.integers(1, 200))
     codes = {name: np.minimum(rng.geometric(0.6, rows) - 1, size - 1) for name, size in sizes.items()}
-    cells = Cells.arrange(GRAPH, sizes)
+    cells = FlatTables.arrange(GRAPH, sizes)
     return cells, cells.count(cells.locate(codes)).astype(np.float64)
 
 
 def widen(
-    cells: Cells, counts: np.ndarray, strength: np.ndarray | float
+    cells: FlatTables, counts: np.ndarray, strength: np.ndarray | float
 ) -> tuple[tuple[Table, ...], tuple[Table, ...]]:
     """The local imprecise Dirichlet model, [n_ij/(n_j + S), (n_ij + S)/(n_j + S)], with an S for each cell's row."""
-    totals = cells.total_rows(counts)
+    totals = cells.total_conditionals(counts)
     return cells.split(counts / (totals + strength)), cells.split((counts + strength) / (totals + strength))
 
 
 @settings(deadline=None, max_examples=80)
 @given(counted(), st.integers(0, 2**32 - 1), st.booleans())
 def test_ratios_come_back_for_any_strength_even_another_one_in_every_row(
-    data: tuple[Cells, np.ndarray], seed: int, through_a_file: bool
+    data: tuple[FlatTables, np.ndarray], seed: int, through_a_file: bool
 ) -> None:
     cells, counts = data
     rng = np.random.default_rng(seed)
     per_row = 10.0 ** rng.uniform(-3, 6, cells.size)
     strength = np.concatenate([np.full(0, 0.0), per_row])
-    for rows in cells.group_rows():  # one S for all the cells of a row
+    for rows in cells.group_conditionals():  # one S for all the cells of a row
         strength[rows] = strength[rows[:, :1]]
     lower, _ = widen(cells, counts, strength)
     if through_a_file:
@@ -56,14 +56,16 @@ def test_ratios_come_back_for_any_strength_even_another_one_in_every_row(
         )
     found = recover_ratios(lower)
     assert np.abs(cells.flatten(found.cpts) - cells.normalise(counts)).max() <= 1e-12
-    assert np.array_equal(cells.flatten(found.seen) > 0, cells.total_rows(counts) > 0)
+    assert np.array_equal(cells.flatten(found.seen) > 0, cells.total_conditionals(counts) > 0)
     possible = cells.flatten(found.possible)
-    assert (possible[cells.total_rows(counts) == 0] == 0).all()
+    assert (possible[cells.total_conditionals(counts) == 0] == 0).all()
 
 
 @settings(deadline=None, max_examples=60)
 @given(counted(), st.floats(0.01, 1000.0))
-def test_counts_come_back_once_the_strength_is_known(data: tuple[Cells, np.ndarray], strength: float) -> None:
+def test_counts_come_back_once_the_strength_is_known(
+    data: tuple[FlatTables, np.ndarray], strength: float
+) -> None:
     cells, counts = data
     lower, upper = widen(cells, counts, strength)
     found = recover_counts(lower, upper, strength)
@@ -78,7 +80,7 @@ def test_counts_come_back_once_the_strength_is_known(data: tuple[Cells, np.ndarr
 @settings(deadline=None, max_examples=60)
 @given(counted(), st.floats(0.001, 0.999))
 def test_a_contaminated_network_gives_itself_and_its_epsilon_away(
-    data: tuple[Cells, np.ndarray], epsilon: float
+    data: tuple[FlatTables, np.ndarray], epsilon: float
 ) -> None:
     cells, counts = data
     plain = cells.normalise(counts)
@@ -89,7 +91,7 @@ def test_a_contaminated_network_gives_itself_and_its_epsilon_away(
 
 def test_intervals_around_noisy_counts_do_not_give_the_network_away() -> None:
     """The lower ends of a private credal network, normalised, are far from the frequencies that noise hides."""
-    cells = Cells.arrange(DAG.build({"a": []}), {"a": 3})
+    cells = FlatTables.arrange(DAG.build({"a": []}), {"a": 3})
     counts, noise, reach = np.array([40.0, 30.0, 30.0]), np.array([-7.0, 9.0, 2.0]), 15.0
     low, high = counts + noise - reach, counts + noise + reach
     lower = low / (low + high.sum() - high)

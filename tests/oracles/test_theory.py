@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -22,14 +23,86 @@ from discreet.papers.theory import (
     bound_saving,
     choose_order,
     count_degree,
+    find_extremes,
     find_width,
-    trace_elimination,
+    read_order,
 )
 from discreet.values.errors import QueryError
 from discreet.values.graph import DAG
 from discreet.values.table import Table
 
 FIGURE_1 = DAG.build({"A": [], "B": [], "C": ["A", "B"], "D": ["C"], "E": ["C"], "F": ["D", "E"]})
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One sum-product step of variable elimination, in the true and in the noisy network at once."""
+
+    variable: str
+    scope: tuple[str, ...]
+    """The attributes of all factors with the variable, itself included."""
+    factors: int
+    error: float
+    """Σ_a |φ_A[a] − φ̃_A[a]| of the factor that the step makes."""
+    bounds: Bounds
+
+    @property
+    def covered(self) -> bool:
+        """Whether the theorems speak about the step: they are about products of at least two factors."""
+        return self.factors >= 2
+
+
+def trace_elimination(
+    dag: DAG,
+    true: Sequence[Table],
+    noisy: Sequence[Table],
+    targets: Sequence[str],
+    order: Sequence[str] | None = None,
+) -> tuple[Step, ...]:
+    """Every step of eliminating `order` from P(targets): its error, and the bounds from the factors that enter it."""
+    eliminated = read_order(dag, targets, order)
+    kept = [name for name in dag.nodes if name in {*targets, *eliminated}]
+    pairs = [
+        (true[dag.index(name)], noisy[dag.index(name)].arrange(true[dag.index(name)].axes)) for name in kept
+    ]
+    degree, levels = count_degree(dag), max(max(table.values.shape) for table in true)
+    found: list[tuple[str, tuple[str, ...], int, float, float, float, float]] = []
+    for name in eliminated:
+        entering = [pair for pair in pairs if name in pair[0].axes]
+        pairs = [pair for pair in pairs if name not in pair[0].axes]
+        products = [multiply([pair[side] for pair in entering]) for side in (0, 1)]
+        left = [axis for axis in products[0].axes if axis != name]
+        made = products[0].project(left), products[1].project(left)
+        pairs.append(made)
+        found.append((name, products[0].axes, len(entering), distance(made), *find_extremes(entering)))
+    width = max((len(scope) - 1 for _, scope, *_ in found), default=0)
+    return tuple(
+        Step(
+            name,
+            scope,
+            factors,
+            error,
+            Bounds(
+                bound_below(degree, least, value),
+                bound_above(degree, levels, width, greatest),
+                degree,
+                width,
+                levels,
+            ),
+        )
+        for name, scope, factors, error, least, greatest, value in found
+    )
+
+
+def multiply(tables: Sequence[Table]) -> Table:
+    product = tables[0]
+    for table in tables[1:]:
+        product = product.multiply(table)
+    return product
+
+
+def distance(pair: tuple[Table, Table]) -> float:
+    return float(np.abs(pair[0].values - pair[1].arrange(pair[0].axes).values).sum())
 
 
 def randomise(dag: DAG, rng: np.random.Generator, levels: int = 4) -> list[Table]:

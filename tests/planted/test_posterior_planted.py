@@ -16,7 +16,7 @@ from scipy import stats
 
 from chance import SURE, within_attempts
 from discreet.core.noise import add_noise
-from discreet.judge.empirical_epsilon import Evidence, empirical_epsilon
+from discreet.judge.empirical_epsilon import EpsilonBound, empirical_epsilon
 from discreet.papers.fourier import close_downward, make_basis
 from discreet.papers.grid_draws import calibrate_maximum, calibrate_sample, place_points
 from discreet.papers.linear import LinearStatistics, ProductStatistics
@@ -41,7 +41,7 @@ class Planted:
     trials: int = 1500
 
 
-def audit(release: Release, case: Planted) -> Evidence:
+def audit(release: Release, case: Planted) -> EpsilonBound:
     sides = [lambda trials, counts=counts: release(counts, trials) for counts in (case.one, case.other)]
     return empirical_epsilon(*sides, trials=case.trials, confidence=SURE)
 

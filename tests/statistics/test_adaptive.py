@@ -13,7 +13,7 @@ import pytest
 from chance import SURE, within_attempts
 from discreet.core.queries import Choice, Tables
 from discreet.entrance import open_airlock
-from discreet.judge.empirical_epsilon import Evidence, empirical_epsilon
+from discreet.judge.empirical_epsilon import EpsilonBound, empirical_epsilon
 from discreet.learning.adaptive import adaptive
 from discreet.learning.search_prices import Rates
 from discreet.networks.network import Network
@@ -84,7 +84,7 @@ class Reader:
         return float((other - one) / found.law.scale)
 
 
-def _audit(unit: Unit, trials: int) -> Evidence:
+def _audit(unit: Unit, trials: int) -> EpsilonBound:
     neighbours = NEIGHBOURS[unit]
     reader = Reader.of(neighbours)
 

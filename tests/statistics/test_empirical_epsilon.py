@@ -18,7 +18,8 @@ from chance import SURE
 from discreet.core.conversion import imply_approx
 from discreet.core.mechanism import AdditiveNoise, Noise, Selection, calibrate_choice, calibrate_counts
 from discreet.core.noise import add_noise, choose
-from discreet.judge.empirical_epsilon import Draw, bound_above, bound_below, empirical_epsilon
+from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
+from discreet.judge.tails import bound_share_above, bound_share_below
 from discreet.papers.subsample import Subsampling
 from discreet.papers.sums import BoundedColumn, Sums
 from discreet.values.budget import ZCDP, PureDP
@@ -57,8 +58,8 @@ def _release(tables: Sequence[np.ndarray], mechanisms: Sequence[AdditiveNoise]) 
 def test_the_bounds_are_those_of_clopper_and_pearson(hits: int, trials: int, doubt: float) -> None:
     low = stats.beta.ppf(doubt, hits, trials - hits + 1) if hits else 0.0
     high = stats.beta.ppf(1 - doubt, hits + 1, trials - hits) if hits < trials else 1.0
-    assert bound_below(hits, trials, doubt) == pytest.approx(low, rel=1e-9)
-    assert bound_above(hits, trials, doubt) == pytest.approx(high, rel=1e-9)
+    assert bound_share_below(hits, trials, doubt) == pytest.approx(low, rel=1e-9)
+    assert bound_share_above(hits, trials, doubt) == pytest.approx(high, rel=1e-9)
 
 
 def _geometric(scale: float, shift: Sequence[int], rng: np.random.Generator) -> Draw:

@@ -13,7 +13,8 @@ from _distances import compare_cpts
 from chance import SURE
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
-from discreet.judge.empirical_epsilon import Draw, empirical_epsilon, fit_law
+from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
+from discreet.judge.noise_fit import fit_law
 from discreet.learning.plan import plan
 from discreet.learning.planned import estimate, planned
 from discreet.networks import examples

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.options import AsJson
-from discreet.values.errors import BudgetError, DataError
+from discreet.doors.options import AsJson, read_amount
+from discreet.doors.printing import open_console, print_json
+from discreet.values.errors import DataError
 
 if TYPE_CHECKING:
-    from discreet.judge.attacks.subject import Subject
     from discreet.judge.audit import Audit
-    from discreet.values.budget import Finite
 
 WARNING = (
-    "warning: --members holds private rows. They are read here outside the airlock, and no budget pays for what "
-    "this report says about them: keep it to yourself."
+    "warning: --members holds private rows, and no budget pays for what this audit says about them: "
+    "keep its results to yourself."
 )
 
 
@@ -43,7 +40,7 @@ def audit(
     ] = None,
     graph: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="A network (.json, .bif) whose graph is fitted to synthetic rows."),
+        typer.Option(metavar="FILE", help="The graph of synthetic rows: BIF, a network, or arrows as text."),
     ] = None,
     epsilon: Annotated[str | None, typer.Option(help="The promised ε, if the release does not say.")] = None,
     delta: Annotated[str | None, typer.Option(help="The promised δ, together with --epsilon.")] = None,
@@ -60,76 +57,53 @@ def audit(
     confidence: Annotated[float, typer.Option(help="Of every band and of the verdict.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Splits the reference and breaks ties.")] = 0,
     as_json: AsJson = False,
-    html: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write a page with a plot; needs matplotlib.")
-    ] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the audit as one page.")] = None,
     report: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write the whole report on a release document, with this audit."),
+        typer.Option(metavar="FILE", help="Write the report on a release document with this audit in it."),
     ] = None,
-    svg: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the plot alone; needs matplotlib.")
-    ] = None,
+    svg: Annotated[str | None, typer.Option(metavar="FILE", help="Write its plot alone.")] = None,
 ) -> None:
     """Attack a release as an attacker would, and compare with what it promises.
 
     Exit code 0 if nothing speaks against it, 1 if its promise is broken or its members are exposed, 2 for bad input.
     """  # fmt: skip
-    from discreet.judge.attacks.subject import read_codes
-    from discreet.judge.audit import Outcome
-    from discreet.judge.audit import audit as run_audit
-    from discreet.judge.audit_plots import draw_audit, load_pyplot, write_page
+    from discreet.doors.library import audit as run_audit
     from discreet.judge.report import write_report
+    from discreet.judge.report_parts.audit_section import make_audit_page
+    from discreet.judge.report_parts.power_plot import draw_audit, make_svg
     from discreet.networks.formats.release import read_release
     from discreet.values.files import write_text
 
-    levels, promise = _read_levels(errors), _read_promise(epsilon, delta, rho)
-    if not 0.5 <= confidence < 1.0:
-        raise DataError(f"--confidence lies between 0.5 and 1, not at {confidence:g}")
-    if html or svg:
-        load_pyplot()  # a missing package is told before the work, not after it
-    subject = _read_release(release, schema, graph, promise)
-    document = None if report is None else read_release(release)
+    levels = _read_levels(errors)
+    stated = any(amount is not None for amount in (epsilon, delta, rho))
+    promise = read_amount("a promise is", epsilon, delta, rho) if stated else None
+    document = None if report is None else read_release(release)  # told before the work, not after it
     typer.echo(WARNING, err=True)
     found = run_audit(
-        subject,
-        read_codes(members, subject.schema),
-        read_codes(reference, subject.schema),
+        release,
+        members=members,
+        reference=reference,
+        schema=schema,
+        graph=graph,
+        promise=promise,
         complete=complete,
         errors=levels,
         confidence=confidence,
         rng=seed,
     )
     if as_json:
-        typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
+        print_json(found.to_json())
     else:
         _print_audit(found)
     if report is not None and document is not None:
         write_report(document, report, found)
-    if html or svg:
-        complexity = None if subject.dag is None else subject.dag.complexity(subject.schema.sizes)
-        plot = draw_audit(found, complexity)
-        if svg:
-            write_text(svg, plot)
-        if html:
-            write_text(html, write_page(found, plot))
-    if found.outcome in (Outcome.BROKEN, Outcome.EXPOSED):
+    if html is not None:
+        write_text(html, make_audit_page(found))
+    if svg is not None:
+        write_text(svg, make_svg(draw_audit(found)))
+    if found.failed:
         raise typer.Exit(1)
-
-
-def _read_release(path: str, schema: str | None, graph: str | None, promise: Finite | None) -> Subject:
-    from dataclasses import replace
-
-    from discreet.judge.attacks.subject import read_subject
-    from discreet.values.schema import Schema
-
-    dag = None if graph is None else read_subject(graph).dag
-    subject = read_subject(path, schema=None if schema is None else Schema.read(schema), dag=dag)
-    if promise is None:
-        return subject
-    if subject.promise is not None and subject.promise != promise:
-        raise BudgetError(f"{Path(path).name} itself promises {subject.promise}; leave the amount out")
-    return replace(subject, promise=promise)
 
 
 def _read_levels(text: str) -> tuple[float, ...]:
@@ -144,38 +118,19 @@ def _read_levels(text: str) -> tuple[float, ...]:
     return levels
 
 
-def _read_promise(epsilon: str | None, delta: str | None, rho: str | None) -> Finite | None:
-    from discreet.values.budget import ZCDP, ApproxDP, PureDP
-
-    if rho is not None and epsilon is None and delta is None:
-        return ZCDP(rho)
-    if epsilon is not None and rho is None:
-        return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
-    if epsilon is None and delta is None and rho is None:
-        return None
-    raise BudgetError("a promise is --epsilon, or --epsilon with --delta, or --rho alone")
-
-
 def _print_audit(found: Audit) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from discreet.judge.audit import Outcome
-    from discreet.judge.audit_plots import describe_table, tabulate
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=160)  # a pipe has no width to fit
+    console = open_console()
     first, *rest = found.explain()
-    style = "bold red" if found.outcome in (Outcome.BROKEN, Outcome.EXPOSED) else "bold"
-    console.print(Text(first, style=style))
+    console.print(Text(first, style="bold red" if found.failed else "bold"), soft_wrap=True)
     for line in rest:
-        console.print(Text(line))
-    heads, *cells = tabulate(found)
+        console.print(Text(line), soft_wrap=True)
+    heads, *lines = found.tabulate()
     table: Any = Table(*heads, box=None, pad_edge=False)
-    for row in cells:
-        table.add_row(*map(Text, row))
+    for cells in lines:
+        table.add_row(*map(Text, cells))
     console.print(Text(""))
     console.print(table)
-    console.print(Text(describe_table(found), style="dim"))
+    console.print(Text(found.describe_table(), style="dim"), soft_wrap=True)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.options import AsJson
-from discreet.values.errors import BudgetError
+from discreet.doors.options import AsJson, read_amount
+from discreet.doors.printing import open_console, print_json
 
 if TYPE_CHECKING:
     from discreet.core.book import Account, Entry
     from discreet.core.ledger import Ledger
-    from discreet.values.budget import Finite
 
 app = typer.Typer(
     help="The ledger of privacy budget: open an account, show, verify. Example: discreet budget show my.ledger"
@@ -41,7 +39,7 @@ def init(
     from discreet.entrance import open_ledger
     from discreet.values.unit import Unit
 
-    budget = _read_amount(epsilon, rho, delta)
+    budget = read_amount("a budget is", epsilon, delta, rho)
     kind = Unit(unit)
     require_line("an account name", account)  # before the ledger is made: a refusal leaves nothing behind
     with open_ledger(ledger, create=True) as opened:
@@ -63,7 +61,7 @@ def show(
     with open_ledger(ledger) as opened:
         accounts = opened.accounts() if account is None else (opened.account(account),)
         if as_json:
-            typer.echo(json.dumps(_describe(opened, accounts), indent=2, ensure_ascii=False))
+            print_json(_describe(opened, accounts))
         else:
             _print_tables(opened, accounts)
 
@@ -89,7 +87,7 @@ def verify(
         verdict = Verdict(Anchor(0, ORIGIN), (str(damage),))
     if as_json:
         report = {"sound": verdict.sound, "anchor": str(verdict.anchor), "problems": list(verdict.problems)}
-        typer.echo(json.dumps(report, indent=2, ensure_ascii=False))
+        print_json(report)
     elif verdict.sound:
         typer.echo(f"sound: {verdict.anchor.count} events" + (" and the anchor stands" if outside else ""))
         typer.echo(f"anchor {verdict.anchor}")
@@ -100,16 +98,6 @@ def verify(
             typer.echo(f"problem: {problem}")
     if not verdict.sound:
         raise typer.Exit(1)
-
-
-def _read_amount(epsilon: str | None, rho: str | None, delta: str | None) -> Finite:
-    from discreet.values.budget import ZCDP, ApproxDP, PureDP
-
-    if rho is not None and epsilon is None and delta is None:
-        return ZCDP(rho)
-    if epsilon is not None and rho is None:
-        return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
-    raise BudgetError("a budget is --epsilon, or --epsilon with --delta, or --rho alone")
 
 
 def _describe(ledger: Ledger, accounts: tuple[Account, ...]) -> dict[str, Any]:
@@ -149,16 +137,13 @@ def _describe_entry(entry: Entry) -> dict[str, Any]:
 
 
 def _print_tables(ledger: Ledger, accounts: tuple[Account, ...]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from discreet.core.book import spell
     from discreet.core.chain import canonical
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=160)  # a pipe has no width to fit
+    console = open_console()
     console.print(Text(f"ledger {ledger.description}\nanchor {ledger.head()}"))
     if not accounts:
         console.print("no account yet; open one with `discreet budget init`")

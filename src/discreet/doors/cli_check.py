@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.doors.options import AsJson
+from discreet.doors.printing import open_console, print_json
 
 if TYPE_CHECKING:
-    from discreet.judge.compare import NetworkDistance
+    from discreet.judge.comparison import NetworkDistance
     from discreet.judge.verification import Verification
 
 Model = Annotated[str, typer.Argument(help="A release or network (.json) or BIF file.")]
@@ -40,7 +40,7 @@ def verify(
         opened = None if ledger is None else stack.enter_context(open_ledger(ledger))
         found = verify_file(release, opened)
     if as_json:
-        typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
+        print_json(found.to_json())
     else:
         _print_checks(found)
     if not found.sound:
@@ -52,13 +52,12 @@ def compare(
     other: Model,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two networks over the same attributes: tables by L1 and KL, marginals by total variation."""
-    from discreet.judge.compare import compare as run
-    from discreet.networks.formats.model_files import read_model
+    """Compare two networks over the same attributes: conditionals by L1 and KL, marginals by total variation."""
+    from discreet.judge.comparison import compare as run
 
-    found = run(read_model(one), read_model(other))
+    found = run(one, other)
     if as_json:
-        typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
+        print_json(found.to_json())
     else:
         _print_distances(found)
 
@@ -71,15 +70,12 @@ def _print_checks(found: Verification) -> None:
 
 
 def _print_distances(found: NetworkDistance) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=160)
+    console = open_console()
     table: Any = Table("attribute", box=None, pad_edge=False)
-    for head in ("table L1", "table KL", "marginal TV"):
+    for head in ("conditionals L1", "conditionals KL", "marginal TV"):
         table.add_column(head, justify="right")
     for node in found.nodes:
         cells = ["other parents" if value is None else f"{value:.4f}" for value in (node.l1, node.kl)]
@@ -87,5 +83,8 @@ def _print_distances(found: NetworkDistance) -> None:
     console.print(table)
     worst = found.worst
     console.print(
-        Text(f"mean marginal TV {found.mean_marginal:.4f}; farthest: {worst.name} with {worst.marginal:.4f}")
+        Text(
+            f"marginals differ by a total variation (TV) of {found.mean_marginal:.4f} on average; "
+            f"most for {worst.name}: {worst.marginal:.4f}"
+        )
     )

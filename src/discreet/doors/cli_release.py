@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.doors.options import AsJson
+from discreet.doors.printing import print_json
 from discreet.values.errors import MechanismError
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def release(
         )
         paths = made.write(out)
     if as_json:
-        typer.echo(json.dumps(_describe(made, paths), indent=2, ensure_ascii=False))
+        print_json(_describe(made, paths))
         return
     typer.echo(made.promise)
     _print_bill(made)
@@ -185,7 +185,10 @@ def plan(
         learner=learner,
         options=options,
     )
-    typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if as_json else found.explain())
+    if as_json:
+        print_json(found.to_json())
+    else:
+        typer.echo(found.explain())
 
 
 def read_options(

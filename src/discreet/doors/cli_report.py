@@ -20,7 +20,6 @@ def report(
 ) -> None:
     """Write a report on a release as one HTML file that needs nothing else, for a browser or a printer."""
     from discreet.judge.report import write_report
-    from discreet.networks.formats.release import read_release
 
-    write_report(read_release(release), out)
+    write_report(release, out)
     typer.echo(json.dumps({"written": str(out)}) if as_json else out)

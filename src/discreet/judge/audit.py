@@ -8,13 +8,12 @@ from enum import StrEnum
 from typing import Any
 
 from discreet.judge.attacks.ceiling import limit_power
-from discreet.judge.attacks.cells import Codes
-from discreet.judge.attacks.power import ERRORS, Point
-from discreet.judge.attacks.subject import Subject
-from discreet.judge.attacks.trace import Tracing, trace
-from discreet.judge.claims import check_claims
-from discreet.judge.residuals import Finding, check_noise, combine
-from discreet.values.budget import Infinite
+from discreet.judge.attacks.codes import Codes
+from discreet.judge.attacks.power import ERRORS, PowerAtError
+from discreet.judge.attacks.published import Published, is_finite
+from discreet.judge.attacks.tracing import Tracing, trace
+from discreet.judge.costs import check_costs
+from discreet.judge.noise_fit import Finding, check_noise, combine
 from discreet.values.errors import DataError
 
 SHIFTED = 1e-3
@@ -22,6 +21,8 @@ SHIFTED = 1e-3
 
 NOTHING = 0.05
 """An attack that finds this share of members more than it accuses strangers gains something worth telling."""
+
+LEAST_CONFIDENCE = 0.5
 
 
 class Outcome(StrEnum):
@@ -35,6 +36,14 @@ class Outcome(StrEnum):
     """No privacy is promised, and an attack tells members from strangers."""
     UNPROTECTED = "unprotected"
     """No privacy is promised; these attacks gain little."""
+
+
+_OPENINGS = {
+    Outcome.BROKEN: "BROKEN: {name} does not keep its promise ({promise}).",
+    Outcome.KEPT: "KEPT, as far as these attacks can tell: nothing contradicts the promise of {name} ({promise}).",
+    Outcome.EXPOSED: "EXPOSED: {name} promises no privacy, and attacks can tell who is in the data.",
+    Outcome.UNPROTECTED: "UNPROTECTED: {name} promises no privacy. These attacks find little, others may find more.",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,9 +63,14 @@ class Audit:
         """The conclusion; a promise that is kept is called broken with probability at most 1 − confidence."""
         if self.problems or self.false_noise is not None or self.refuted:
             return Outcome.BROKEN
-        if self.tracing.promise is not None and not isinstance(self.tracing.promise, Infinite):
+        if is_finite(self.tracing.promise):
             return Outcome.KEPT
         return Outcome.EXPOSED if self.tracing.best.advantage_band[0] > NOTHING else Outcome.UNPROTECTED
+
+    @property
+    def failed(self) -> bool:
+        """Whether the promise is broken or the members are exposed."""
+        return self.outcome in (Outcome.BROKEN, Outcome.EXPOSED)
 
     @property
     def false_noise(self) -> Finding | None:
@@ -74,38 +88,53 @@ class Audit:
 
     def explain(self) -> list[str]:
         """The verdict in words, a sentence or two to a line."""
-        tracing, best = self.tracing, self.tracing.best
+        tracing = self.tracing
         lines = [_OPENINGS[self.outcome].format(name=self.name, promise=tracing.promise)]
-        lines += [f"It does not add up: {problem}." for problem in self.problems]
+        lines += [f"Its numbers do not add up: {problem}." for problem in self.problems]
         if self.false_noise is not None:
+            noise = self.false_noise
             lines.append(
-                f"Its noise is not what it says: {_show(self.false_noise.doubt)} for the noise {self.false_noise.what}."
+                f"Its noise is not what it says: {noise.what} is not {noise.law} ({_show(noise.doubt)})."
             )
         if self.refuted:
             lines.append(
-                f"Its members are guessed too well for {tracing.promise} "
+                f"Its members are guessed more often than {tracing.promise} allows "
                 f"({_show(tracing.doubt(1.0 - self.confidence))}): "
                 f"the guesses prove ε ≥ {tracing.prove(self.confidence):.2f}."
             )
-        point = _choose_point(best.points)
-        lines.append(
-            f"The best of {len(tracing.powers)} attacks ({best.attack}) finds {_percent(point.power)} of the members "
-            f"({_percent(point.low)} to {_percent(point.high)}) while it accuses {_percent(point.error)} of strangers; "
-            f"a coin would find {_percent(point.error)}."
-        )
-        if tracing.promise is not None and not isinstance(tracing.promise, Infinite):
-            limit = float(limit_power(tracing.promise, [point.error])[0])
-            lines.append(
-                f"With {tracing.promise} kept, no attack whatever finds more than {_percent(limit)} at that error."
-            )
+        lines += self._explain_power()
         if tracing.shift < SHIFTED:
             lines.append(
-                f"Members and reference differ as populations ({_show(tracing.shift)}): an attack may recognise "
-                "the kind of people and not the members, so these powers prove nothing about the promise."
+                f"Members and reference come from different populations ({_show(tracing.shift)}). An attack may "
+                "recognise the kind of people and not the members, so these numbers prove nothing about the promise."
             )
-        if self.outcome in (Outcome.KEPT, Outcome.UNPROTECTED):
-            lines.append(_limits(self))
+        if not self.failed:
+            lines.append(self._explain_limits())
         return lines
+
+    def tabulate(self) -> list[list[str]]:
+        """The power of every attack at every error, as lines of cells, the heads first."""
+        tracing = self.tracing
+        lines = [["attack", *(f"α = {error:g}" for error in tracing.errors), "AUC", "advantage"]]
+        for power in tracing.powers:
+            cells = [f"{point.power:.3f} [{point.low:.3f}, {point.high:.3f}]" for point in power.points]
+            lines.append([power.attack, *cells, f"{power.auc:.3f}", f"{power.advantage:.3f}"])
+        if tracing.theory is not None:
+            lines.append(["expected of a plain network", *_write_shares(tracing.theory), "", ""])
+        if tracing.ceiling is not None:
+            lines.append([f"ceiling, {tracing.promise}", *_write_shares(tracing.ceiling), "", ""])
+        accused = [f"{point.false_hits}" for point in tracing.powers[0].points]
+        return [*lines, ["strangers accused", *accused, "", ""]]
+
+    def describe_table(self) -> str:
+        """What the numbers of the table are."""
+        tracing = self.tracing
+        width = max(power.auc_band[1] - power.auc for power in tracing.powers)
+        return (
+            f"Shares of {tracing.members:,} members found when a share α of {tracing.strangers:,} strangers is "
+            f"accused, with {100 * self.confidence:g} % bounds (Clopper-Pearson). AUC and advantage are right to about "
+            f"±{width:.2f} (Dvoretzky-Kiefer-Wolfowitz). The bounds treat people as independent draws."
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The whole audit as plain values."""
@@ -118,14 +147,40 @@ class Audit:
             "problems": list(self.problems),
             "noise": None
             if worst is None
-            else {"worst": worst.what, "p": worst.doubt, "tests": len(self.noise)},
+            else {"worst": f"{worst.what} as {worst.law}", "p": worst.doubt, "tests": len(self.noise)},
             "proved_epsilon": self.tracing.prove(self.confidence),
             "tracing": self.tracing.to_json(),
         }
 
+    def _explain_power(self) -> list[str]:
+        tracing, best = self.tracing, self.tracing.best
+        point = _choose_point(best.points)
+        accused = _percent(point.error)
+        which = f"best of {len(tracing.powers)} attacks" if len(tracing.powers) > 1 else "attack"
+        lines = [
+            f"The {which} ({best.attack}) finds {_percent(point.power)} of the members "
+            f"({_percent(point.low)} to {_percent(point.high)}) while it accuses {accused} of the strangers; "
+            f"guessing would find {accused}."
+        ]
+        if is_finite(tracing.promise):
+            limit = float(limit_power(tracing.promise, [point.error])[0])
+            lines.append(
+                f"If {tracing.promise} is kept, no attack of any kind can find more than {_percent(limit)} of them."
+            )
+        return lines
 
-def audit(
-    subject: Subject,
+    def _explain_limits(self) -> str:
+        tracing = self.tracing
+        most = max(tracing.guesses, key=lambda guesses: guesses.made)
+        share = (1.0 - self.confidence) / len(tracing.guesses)
+        return (
+            f"Passing is not a proof: with {tracing.members:,} members and {tracing.strangers:,} strangers the guesses "
+            f"could have proved ε ≥ {most.resolve(1.0 - share):.2f} at most, and better attacks may exist."
+        )
+
+
+def audit_codes(
+    published: Published,
     members: Codes,
     reference: Codes,
     *,
@@ -134,43 +189,30 @@ def audit(
     confidence: float = 0.95,
     rng: int = 0,
 ) -> Audit:
-    """Attack a release with members and reference rows given as codes, and compare with its promise.
-
-    `complete` says that the members are all the rows behind the release; then its noise is checked as well.
-    """
-    if complete and not subject.measurements:
-        raise DataError(f"{subject.name} holds no noisy tables, so there is no noise to check")
+    """Attack what was published with rows behind it and rows of other people, and compare with the promise."""
+    if not LEAST_CONFIDENCE <= confidence < 1.0:
+        raise DataError(
+            f"the confidence of an audit lies between {LEAST_CONFIDENCE} and 1, not at {confidence:g}"
+        )
+    if complete and not published.measurements:
+        raise DataError(f"{published.name} holds no noisy tables, so there is no noise to check")
     return Audit(
-        subject.name,
-        trace(subject, members, reference, errors=errors, confidence=confidence, rng=rng),
-        check_claims(subject),
-        check_noise(subject.measurements, members) if complete else (),
+        published.name,
+        trace(published, members, reference, errors=errors, confidence=confidence, rng=rng),
+        check_costs(published),
+        check_noise(published.measurements, members) if complete else (),
         confidence,
     )
 
 
-_OPENINGS = {
-    Outcome.BROKEN: "BROKEN: {name} does not keep its promise ({promise}).",
-    Outcome.KEPT: "KEPT, as far as these attacks can tell: nothing contradicts the promise of {name} ({promise}).",
-    Outcome.EXPOSED: "EXPOSED: {name} promises no privacy, and it gives its members away.",
-    Outcome.UNPROTECTED: "UNPROTECTED: {name} promises no privacy; these attacks gain little, others may gain more.",
-}
-
-
-def _limits(found: Audit) -> str:
-    tracing = found.tracing
-    _, most = max(tracing.guesses, key=lambda pair: pair[1].made)
-    share = (1.0 - found.confidence) / len(tracing.guesses)
-    return (
-        f"Passing is not a proof: {tracing.members:,} members and {tracing.strangers:,} strangers could have "
-        f"proved at most ε ≥ {most.resolve(1.0 - share):.2f}, and attacks not known today may do better."
-    )
-
-
-def _choose_point(points: Sequence[Point]) -> Point:
+def _choose_point(points: Sequence[PowerAtError]) -> PowerAtError:
     """The smallest error whose threshold rests on at least 10 strangers, else the largest."""
     solid = [point for point in points if point.false_hits >= 10]
     return min(solid, key=lambda point: point.error) if solid else max(points, key=lambda point: point.error)
+
+
+def _write_shares(shares: Sequence[float]) -> list[str]:
+    return [f"{share:.3f}" for share in shares]
 
 
 def _percent(share: float) -> str:

@@ -1,7 +1,7 @@
 """Empirical ε: run a mechanism on two neighbouring inputs and prove how far apart its outputs are.
 
-Half of the runs choose an event, the other half count how often it happens on each side, so the bound holds
-whatever was chosen: with the stated confidence, no mechanism that keeps its claim is ever accused.
+Half of the runs choose a set of outputs, the other half count how often each side falls into it, so the bound
+holds whatever was chosen: with the stated confidence, no mechanism that keeps its claim is ever accused.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from discreet.judge.tails import bound_share_above, bound_share_below
 from discreet.values.errors import MechanismError
-from discreet.values.law import Law
 from discreet.values.table import Array
 
 Floats = npt.NDArray[np.float64]
 Draw = Callable[[int], Array]
-"""So many independent outputs, one in each row; an output is a number or a fixed number of them."""
+"""So many independent outputs, one to a line; an output is a number or a fixed number of them."""
 
 MOST_COORDINATES = 8
 """The pilot looks at pairs of so many coordinates, those that differ most between the two sides."""
@@ -31,7 +31,7 @@ MOST_VALUES = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class OutputCondition:
     """A combination of coordinates that is equal to a value, at least it or at most it."""
 
     weights: tuple[float, ...]
@@ -49,13 +49,13 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """A set of outputs: those that meet every condition."""
+class OutputSet:
+    """The outputs that meet every condition."""
 
-    conditions: tuple[Condition, ...]
+    conditions: tuple[OutputCondition, ...]
 
     def count(self, outputs: Floats) -> int:
-        """How many outputs lie in the event."""
+        """How many of these outputs are in the set."""
         return int(
             np.count_nonzero(np.all([condition.holds(outputs) for condition in self.conditions], axis=0))
         )
@@ -65,13 +65,13 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class EpsilonBound:
     """What the held-out runs prove: the mechanism's ε (at δ) is at least `epsilon`, with `confidence`."""
 
     epsilon: float
     delta: float
     confidence: float
-    event: Event
+    chosen: OutputSet
     hits: tuple[int, int]
     trials: int
     """Held-out runs on each side."""
@@ -84,7 +84,7 @@ class Evidence:
         often, seldom = self.hits
         return (
             f"ε ≥ {self.epsilon:.3f} at δ = {self.delta:g} with confidence {self.confidence}: "
-            f"{self.event} in {often} against {seldom} of {self.trials} runs"
+            f"{self.chosen} in {often} against {seldom} of {self.trials} runs"
         )
 
 
@@ -96,7 +96,7 @@ def empirical_epsilon(
     delta: float = 0.0,
     confidence: float = 0.99,
     features: Callable[[Array], Array] | None = None,
-) -> Evidence:
+) -> EpsilonBound:
     """A lower bound on ε from so many runs on each side: ln((p − δ)/q), with Clopper-Pearson bounds on both.
 
     Both directions are tried; `features` maps outputs to numbers in which the two sides may differ more.
@@ -106,78 +106,34 @@ def empirical_epsilon(
     if not (0 < confidence < 1 and 0 <= delta < 1):
         raise MechanismError(f"confidence lies between 0 and 1 and δ in [0, 1), not {confidence} and {delta}")
     read = features if features is not None else np.asarray
-    sides = [_as_rows(read(run(trials)), trials) for run in (draw, draw_neighbour)]
+    sides = [_as_lines(read(run(trials)), trials) for run in (draw, draw_neighbour)]
     pilot = trials // 2
     doubt = (1.0 - confidence) / 2.0
-    event, swapped = _choose_event([side[:pilot] for side in sides], delta, math.sqrt(-2.0 * math.log(doubt)))
-    hits = [event.count(side[pilot:]) for side in sides]
+    chosen, swapped = _choose_outputs(
+        [side[:pilot] for side in sides], delta, math.sqrt(-2.0 * math.log(doubt))
+    )
+    hits = [chosen.count(side[pilot:]) for side in sides]
     often, seldom = reversed(hits) if swapped else hits
     held_out = trials - pilot
-    low, high = bound_below(often, held_out, doubt), bound_above(seldom, held_out, doubt)
+    low, high = bound_share_below(often, held_out, doubt), bound_share_above(seldom, held_out, doubt)
     epsilon = math.log((low - delta) / high) if low > delta else -math.inf
-    return Evidence(max(epsilon, 0.0), delta, confidence, event, (often, seldom), held_out)
+    return EpsilonBound(max(epsilon, 0.0), delta, confidence, chosen, (often, seldom), held_out)
 
 
-def fit_law(draws: npt.ArrayLike, law: Law) -> float:
-    """The p-value of Pearson's χ² for integer draws against a law, in cells that expect at least 20 draws.
-
-    The χ² tail is Wilson and Hilferty's, whose relative error is below a few percent down to p = 1e-8.
-    """
-    found = np.asarray(draws).ravel()
-    share = min(0.1, 20.0 / found.size)
-    low, high = int(law.quantile(share)), int(law.quantile(1.0 - share))
-    if high - low < 3:
-        raise MechanismError(f"{found.size} draws of {law} fall into too few cells for a test of fit")
-    inner = np.arange(low + 1, high)
-    expected = found.size * np.concatenate([[law.cdf(low)], law.pmf(inner), [law.survival(high - 1)]])
-    observed = np.bincount(np.clip(found, low, high) - low, minlength=expected.size)
-    degrees = expected.size - 1
-    distance = float(((observed - expected) ** 2 / expected).sum())
-    shift = 2.0 / (9.0 * degrees)
-    return 0.5 * math.erfc((math.cbrt(distance / degrees) - (1.0 - shift)) / math.sqrt(2.0 * shift))
+def _as_lines(outputs: Array, trials: int) -> Floats:
+    found = np.asarray(outputs, dtype=np.float64)
+    if found.shape[:1] != (trials,):
+        raise MechanismError(f"an audited draw of {trials} outputs returned an array of shape {found.shape}")
+    return found.reshape(trials, -1)
 
 
-def bound_below(hits: int, trials: int, doubt: float) -> float:
-    """Clopper-Pearson: the smallest p under which so many hits or more have probability at least `doubt`."""
-    low, high = 0.0, hits / trials
-    for _ in range(100):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if _tail(hits, trials, middle) < doubt else (low, middle)
-    return low
-
-
-def bound_above(hits: int, trials: int, doubt: float) -> float:
-    """Clopper-Pearson: the largest p under which so few hits or fewer have probability at least `doubt`."""
-    return 1.0 - bound_below(trials - hits, trials, doubt)
-
-
-def _tail(hits: int, trials: int, p: float) -> float:
-    """P(Binomial(trials, p) ≥ hits) for p below hits/trials, where the terms only fall."""
-    if p <= 0.0:
-        return 0.0 if hits else 1.0
-    first = math.lgamma(trials + 1) - math.lgamma(hits + 1) - math.lgamma(trials - hits + 1)
-    first += hits * math.log(p) + (trials - hits) * math.log1p(-p)
-    k = np.arange(hits + 1, min(trials, hits + 100 + math.ceil(20 * math.sqrt(trials))) + 1, dtype=np.float64)
-    ratios = np.log((trials - k + 1) / k) + (math.log(p) - math.log1p(-p))
-    return math.exp(first) * (1.0 + float(np.exp(np.cumsum(ratios)).sum()))
-
-
-def _as_rows(outputs: Array, trials: int) -> Floats:
-    rows = np.asarray(outputs, dtype=np.float64)
-    if rows.shape[:1] != (trials,):
-        raise MechanismError(f"an audited draw of {trials} outputs returned an array of shape {rows.shape}")
-    return rows.reshape(trials, -1)
-
-
-def _choose_event(sides: list[Floats], delta: float, caution: float) -> tuple[Event, bool]:
-    """The event with the largest cautious ratio in the pilot runs, and whether it is the neighbour's.
+def _choose_outputs(sides: list[Floats], delta: float, caution: float) -> tuple[OutputSet, bool]:
+    """The outputs with the largest cautious ratio in the pilot runs, and whether they are the neighbour's.
 
     A row that lies in several tables moves several coordinates a little: the best conditions on those that
-    clearly differ are joined, as many as help. Few events are tried: a pilot overrates what it picks from many.
+    clearly differ are joined, as many as help. Few sets are tried: a pilot overrates what it picks from many.
     """
-    best, chosen = -math.inf, (Event(()), False)
+    best, chosen = -math.inf, (OutputSet(()), False)
     spread = np.sqrt(sides[0].var(axis=0) + sides[1].var(axis=0)) + 1e-12
     gap = np.abs(sides[0].mean(axis=0) - sides[1].mean(axis=0)) / spread
     order = np.argsort(-gap, kind="stable")
@@ -185,22 +141,23 @@ def _choose_event(sides: list[Floats], delta: float, caution: float) -> tuple[Ev
     clear = singles[[i for i in order if gap[i] > 4 / math.sqrt(len(sides[0]))][:MOST_COORDINATES]]
     for swapped in (False, True):
         often, seldom = reversed(sides) if swapped else sides
-        judge = _Judge(often, seldom, delta * len(often), caution)
-        events = [Event((judge.choose_condition(weights),)) for weights in singles[order[:MOST_SINGLES]]]
-        events += [
-            Event((judge.choose_condition(weights),)) for weights in _pair(singles[order[:MOST_COORDINATES]])
+        pilot = _Pilot(often, seldom, delta * len(often), caution)
+        tried = [OutputSet((pilot.choose_condition(weights),)) for weights in singles[order[:MOST_SINGLES]]]
+        tried += [
+            OutputSet((pilot.choose_condition(weights),))
+            for weights in _pair(singles[order[:MOST_COORDINATES]])
         ]
-        joined = [judge.choose_condition(weights, relations=(">=", "<=")) for weights in clear]
-        events += [Event(tuple(joined[: i + 1])) for i in range(1, len(joined))]
-        ratios = [judge.compare(event.count(often), event.count(seldom)) for event in events]
+        joined = [pilot.choose_condition(weights, relations=(">=", "<=")) for weights in clear]
+        tried += [OutputSet(tuple(joined[: i + 1])) for i in range(1, len(joined))]
+        ratios = [pilot.compare(outputs.count(often), outputs.count(seldom)) for outputs in tried]
         i = int(np.argmax(ratios))
         if ratios[i] > best:
-            best, chosen = float(ratios[i]), (events[i], swapped)
+            best, chosen = float(ratios[i]), (tried[i], swapped)
     return chosen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Judge:
+class _Pilot:
     """The pilot runs of one direction."""
 
     often: Floats
@@ -215,7 +172,9 @@ class _Judge:
         low = low - self.caution * np.sqrt(low + 1.0) - self.allowance
         return np.asarray(np.maximum(low, 0.0) / high)
 
-    def choose_condition(self, weights: Floats, relations: tuple[str, ...] = (">=", "<=", "=")) -> Condition:
+    def choose_condition(
+        self, weights: Floats, relations: tuple[str, ...] = (">=", "<=", "=")
+    ) -> OutputCondition:
         """The best condition on one combination of coordinates."""
         first, second = np.sort(self.often @ weights), np.sort(self.seldom @ weights)
         values = np.unique(np.concatenate([first, second]))
@@ -230,7 +189,7 @@ class _Judge:
         }
         ratios = np.array([self.compare(*hits[relation]) for relation in relations])
         relation, value = np.unravel_index(int(np.argmax(ratios)), ratios.shape)
-        return Condition(tuple(weights.tolist()), relations[relation], float(values[value]))
+        return OutputCondition(tuple(weights.tolist()), relations[relation], float(values[value]))
 
 
 def _pair(singles: Floats) -> Iterator[Floats]:

@@ -1,4 +1,4 @@
-"""What a learner would ask, with which noise, and how wrong it would be: told before anything is read or spent."""
+"""What a learner would measure, with which noise, and how wrong it would be, before anything is read or spent."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Preview:
     """What each private choice would cost, if the learner searches."""
 
     def explain(self) -> str:
-        """What would be measured, with which noise, and how wrong each attribute's table would be."""
+        """What would be measured, with which noise, and how wrong each attribute's conditionals would be."""
         known = self.network.provenance
         assert known is not None
         whole = known.cost
@@ -75,8 +75,8 @@ class Preview:
 
     def _explain_tables(self, known: Provenance, whole: str) -> list[str]:
         lines = [
-            f"learner {known.learner} would spend {whole} ({known.unit}) on {len(known.measurements)} tables; "
-            f"errors are for {self.rows:,} rows",
+            f"The learner {known.learner} would measure {len(known.measurements)} tables for {whole} ({known.unit}). "
+            f"Errors are predicted for {self.rows:,} rows.",
             "",
             f"{'table over':<40} {'cells':>7} {'cost':>10} {'noise ±':>9}",
         ]
@@ -85,27 +85,27 @@ class Preview:
             name = name if len(name) <= 40 else name[:39] + "…"
             noise = float(np.sqrt(table.law.variance))
             lines.append(f"{name:<40} {table.cells:>7,} {_amount(table):>10.4g} {noise:>9.3g}")
-        lines += ["", f"{'attribute':<40} {'expected L1 error of its rows':>30}"]
+        lines += ["", f"{'attribute':<40} {'expected L1 error':>30}"]
         lines += [f"{name[:40]:<40} {error:>30.4f}" for name, error in known.predicted_error.items()]
         mean = sum(known.predicted_error.values()) / max(1, len(known.predicted_error))
-        return [*lines, f"{'mean':<40} {mean:>30.4f}"]
+        return [*lines, f"{'mean':<40} {mean:>30.4f}", "(L1 of a conditional, at most 2)"]
 
     def _explain_search(self, known: Provenance, whole: str) -> list[str]:
-        """A search in sums: which tables it will measure, only its private choices can tell."""
+        """A search in sums: which tables it will measure depends on its private choices."""
         lines = [
-            f"learner {known.learner} would spend {whole} ({known.unit}); what depends on what, and so which tables "
-            "it measures, it finds out by private choices on the way.",
+            f"The learner {known.learner} would spend {whole} ({known.unit}). "
+            "Which tables it measures depends on private choices that it makes on the way.",
         ]
         if known.learner == "adaptive" and not known.details.get("batches"):
             what = (
-                "it would look for no dependence at all: attributes are left independent"
+                "it would look for no dependence and treat all attributes as independent"
                 if not self.choices
-                else "it would make one choice for each attribute, as PrivBayes does"
+                else "it would make only one choice for each attribute, as PrivBayes does"
             )
             lines.append(f"With {self.rows:,} rows there is so much noise that {what}.")
-        if_found = ", and if every choice found something" if self.choices else ""
+        if_found = ", if every choice finds something" if self.choices else ""
         lines += [
-            f"For {self.rows:,} rows{if_found}, it could go like this:",
+            f"With {self.rows:,} rows it could go like this{if_found}:",
             "",
             f"{'step':<28} {'how many':>9} {'cells':>12} {'cost in all':>12} {'noise ±':>14}",
         ]
@@ -123,8 +123,8 @@ class Preview:
         lines += [
             f"{'private choices':<28} {len(self.choices):>9,} {'':>12} {paid:>12.4g}",
             "",
-            "Noise alone would then put the rows of an attribute's table off by an L1 of "
-            f"{np.mean(list(known.predicted_error.values())):.4f} in the mean; what the model leaves out comes on top.",
+            f"Noise would change a conditional by {np.mean(list(known.predicted_error.values())):.4f} on average "
+            "(L1, at most 2). Dependences that the search misses add to this.",
         ]
         return lines
 
@@ -150,13 +150,13 @@ def rehearse(
 
 
 def _advise(known: Provenance, whole: Budget) -> list[str]:
-    """What a δ is for, where it is paid and the noise has no use for it."""
+    """What to do about a δ that is paid for and not used."""
     gaussian = any(isinstance(table.law, DiscreteGaussian) for table in known.measurements)
     if not isinstance(whole, ApproxDP) or whole.delta == 0 or gaussian:
         return []
     rho = float(afford_zcdp(whole).rho)
     return [
-        "δ buys nothing here, for Laplace noise needs none: leave it out, or open the account in ρ; "
+        "The δ is of no use here, because Laplace noise needs none. Leave it out, or open the account in ρ: "
         f"ρ = {rho:.3g} keeps the promise {whole} with Gaussian noise."
     ]
 

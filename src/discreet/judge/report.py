@@ -10,11 +10,12 @@ from html import escape
 
 from discreet.core.book import spell
 from discreet.judge.audit import Audit
-from discreet.judge.report_parts.attacks import warn, write_audit
-from discreet.judge.report_parts.bars import Ends, draw_table
-from discreet.judge.report_parts.drawing import draw_ceiling, draw_graph, draw_shares
-from discreet.judge.report_parts.page import assemble, figure
-from discreet.networks.formats.release import Release
+from discreet.judge.report_parts.audit_section import warn, write_audit
+from discreet.judge.report_parts.graph_drawing import draw_graph
+from discreet.judge.report_parts.page import assemble, draw_shares, figure
+from discreet.judge.report_parts.power_plot import draw_ceiling
+from discreet.judge.report_parts.probability_bars import Ends, draw_table
+from discreet.networks.formats.release import Release, read_release
 from discreet.networks.intervals import COVERAGE
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
@@ -34,9 +35,12 @@ PROTECTED = {
 }
 
 
-def write_report(release: Release, path: str | os.PathLike[str], audit: Audit | None = None) -> None:
-    """Write the report on a release as one HTML file, all or nothing."""
-    write_text(path, make_page(release, audit))
+def write_report(
+    release: Release | str | os.PathLike[str], path: str | os.PathLike[str], audit: Audit | None = None
+) -> None:
+    """Write the report on a release, or on the one in a file, as one HTML file, all or nothing."""
+    known = release if isinstance(release, Release) else read_release(release)
+    write_text(path, make_page(known, audit))
 
 
 def make_page(release: Release, audit: Audit | None = None) -> str:
@@ -54,7 +58,7 @@ def make_page(release: Release, audit: Audit | None = None) -> str:
         _write_worst(known),
         _write_tables(network, *find_intervals(network)),
         _write_ledger(said, known),
-        *([] if audit is None else [write_audit(audit, loss)]),
+        *([] if audit is None else [write_audit(audit)]),
         _write_use(network, name, said),
         _write_foot(release),
     ]
@@ -93,7 +97,7 @@ def _write_head(release: Release, loss: Budget, name: str) -> str:
     ]
     if errors:
         mean = sum(errors) / len(errors)
-        figures.append(figure(f"± {mean:.3f}", "expected error of a table’s rows from noise (L1, mean)"))
+        figures.append(figure(f"± {mean:.3f}", "mean error that noise adds to a conditional (L1)"))
     return (
         f'<p class="kicker">Private release · {escape(name)}{_write_date(known)}</p>'
         "<h1>What was published, and what it cannot give away</h1>"
@@ -112,11 +116,11 @@ def _write_meaning(known: Provenance, loss: Budget) -> str:
         "<p>This holds for every person, whatever they are like, and for every attacker, whatever they know and "
         "however much they compute. It does not say that nothing can be learned <em>about</em> a person: that smoking "
         "goes with lung disease is what a release is for, and it applies to people in the table and outside alike. "
-        "And it is a promise for each row: whoever has several rows is protected less.</p>"
+        "And it protects each row: whoever has several rows is protected less.</p>"
     )
     caption = (
-        "<p class='note'>The curve is the ceiling: no attack finds more members for the strangers it accuses. "
-        "Dashed: guessing.</p>"
+        "<p class='note'>No attack can get above the curve: whoever wants to find more members must accuse more "
+        "strangers. Dashed: guessing.</p>"
     )
     return (
         f'<h2>What the promise means</h2><div class="two"><div>{"".join(text)}</div>'
@@ -144,8 +148,8 @@ def explain_loss(loss: Budget, unit: str) -> list[str]:
     bound = math.ceil(10 * sure) / 10  # a ceiling is never rounded down
     shown = f"{bound:.1f} %" if bound < 100 else "practically certain"
     return [
-        f"Take somebody who thinks it is even odds, 50 %, that {about}. After seeing everything that was ever paid for "
-        f"from this account they can be at most <strong>{shown}</strong>{' sure' if '%' in shown else ''}{slack}.",
+        f"Suppose somebody thinks the odds are even, 50 %, that {about}. After seeing everything that was ever paid "
+        f"for from this account they can be at most <strong>{shown}</strong>{' sure' if '%' in shown else ''}{slack}.",
     ]
 
 
@@ -166,9 +170,10 @@ def _write_graph(network: Network, known: Provenance) -> str:
         else ""
     )
     return (
-        "<h2>The network</h2><p>An arrow leads from what is looked at first to what depends on it. Below each name: "
-        "the budget that its table got, and how far noise is expected to put its rows off (0 is exact, 2 "
-        f'is all wrong).</p><div class="card graphbox">{draw_graph(network.dag, captions, grades)}</div>{legend}'
+        "<h2>The network</h2><p>An arrow leads from an attribute to one that depends on it. Each attribute has a table "
+        "of conditionals: its distribution for every combination of its parents’ levels. Below each name stand the "
+        "budget of that table and the error that noise is expected to add to a conditional (L1: 0 is exact, 2 is all "
+        f'wrong).</p><div class="card graphbox">{draw_graph(network.dag, captions, grades)}</div>{legend}'
     )
 
 
@@ -199,9 +204,9 @@ def _write_worst(known: Provenance) -> str:
         for name, error in ranked
     )
     return (
-        "<h2>Where the noise hurts most</h2><p>Expected L1 error of a row of each attribute’s table, rows weighed by "
-        "how often they occur. A rare combination of parents is worse off than these means say: look at the intervals "
-        f'below before relying on one.</p><ul class="hurts">{lines}</ul>'
+        "<h2>Where the noise hurts most</h2><p>The expected error (L1) of an attribute’s conditionals, averaged by how "
+        "often each applies. Conditionals for rare combinations of parents are less exact than this mean: look at "
+        f'their intervals below before you rely on one.</p><ul class="hurts">{lines}</ul>'
     )
 
 
@@ -230,7 +235,11 @@ def _write_ledger(said: Statement, known: Provenance) -> str:
         for debit in said.debits
     )
     heads = "<th>time (UTC)</th><th>what</th><th>tables</th><th>cost</th><th>request</th>"
-    lasting = "" if said.durable else " It was kept in memory only: a simulation, not a release of real data."
+    lasting = (
+        ""
+        if said.durable
+        else " The ledger was kept in memory only: this is a simulation, not a release of real data."
+    )
     return (
         f"<h2>The ledger</h2><p>Account <strong>{escape(said.account)}</strong>: "
         f"{escape(spell(said.spent))} spent of {escape(spell(said.budget))}, "
@@ -239,7 +248,7 @@ def _write_ledger(said: Statement, known: Provenance) -> str:
         f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>'
         f"<p class='note hash'>Ledger <code>{escape(said.ledger)}</code>, anchor "
         f"<code>{said.events}:{escape(said.head)}</code>. The ledger is a hash chain: whoever "
-        "keeps this anchor can tell if a line before it is ever changed.</p>"
+        "keeps this anchor can tell if an earlier line is ever changed.</p>"
     )
 
 
@@ -261,8 +270,8 @@ def _write_use(network: Network, name: str, said: Statement) -> str:
     cite = f"A differentially private Bayesian network of {name}, published with discreet{anchor}."
     return (
         "<h2>How to use, check and cite it</h2><p>The network is in <code>release.json</code>, and in "
-        "<code>network.bif</code> for other Bayesian-network tools. Asking it, or drawing rows from it, costs no more "
-        f"privacy, however often.</p><pre>{escape(commands)}</pre><p>Cite as: {escape(cite)}</p>"
+        "<code>network.bif</code> for other Bayesian-network tools. Queries and synthetic rows cost no more privacy, "
+        f"however many.</p><pre>{escape(commands)}</pre><p>Cite as: {escape(cite)}</p>"
     )
 
 

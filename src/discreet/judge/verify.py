@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.core.mechanism import is_covered
-from discreet.judge.claims import find_loss
+from discreet.judge.costs import find_loss
 from discreet.judge.replay import find_obstacle, replay
 from discreet.judge.verification import Check, Verification
 from discreet.networks.formats.documents import MAX_BYTES, load_strictly

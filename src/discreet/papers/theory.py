@@ -39,24 +39,6 @@ class Bounds:
         return (error - self.lower) / (self.upper - self.lower)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One sum-product step of variable elimination, in the true and in the noisy network at once."""
-
-    variable: str
-    scope: tuple[str, ...]
-    """The attributes of all factors with the variable, itself included."""
-    factors: int
-    error: float
-    """Σ_a |φ_A[a] − φ̃_A[a]| of the factor that the step makes."""
-    bounds: Bounds
-
-    @property
-    def covered(self) -> bool:
-        """Whether the theorems speak about the step: they are about products of at least two factors."""
-        return self.factors >= 2
-
-
 def count_degree(dag: DAG) -> int:
     """η = max over nodes of in-degree + out-degree, plus 1 [000, Thm. 4.1]."""
     return max(len(dag.parents_of(name)) + dag.out_degree(name) for name in dag.nodes) + 1
@@ -90,48 +72,6 @@ def choose_order(dag: DAG, targets: Sequence[str]) -> tuple[str, ...]:
     return tuple(relevant[i] for i in order)
 
 
-def trace_elimination(
-    dag: DAG,
-    true: Sequence[Table],
-    noisy: Sequence[Table],
-    targets: Sequence[str],
-    order: Sequence[str] | None = None,
-) -> tuple[Step, ...]:
-    """Every step of eliminating `order` from P(targets): its error, and the bounds from the factors that enter it."""
-    eliminated = _require_order(dag, targets, order)
-    kept = [name for name in dag.nodes if name in {*targets, *eliminated}]
-    pairs = [
-        (true[dag.index(name)], noisy[dag.index(name)].arrange(true[dag.index(name)].axes)) for name in kept
-    ]
-    degree, levels = count_degree(dag), max(max(table.values.shape) for table in true)
-    found: list[tuple[str, tuple[str, ...], int, float, float, float, float]] = []
-    for name in eliminated:
-        entering = [pair for pair in pairs if name in pair[0].axes]
-        pairs = [pair for pair in pairs if name not in pair[0].axes]
-        products = [_multiply([pair[side] for pair in entering]) for side in (0, 1)]
-        left = [axis for axis in products[0].axes if axis != name]
-        made = products[0].project(left), products[1].project(left)
-        pairs.append(made)
-        found.append((name, products[0].axes, len(entering), _distance(made), *_extremes(entering)))
-    width = max((len(scope) - 1 for _, scope, *_ in found), default=0)
-    return tuple(
-        Step(
-            name,
-            scope,
-            factors,
-            error,
-            Bounds(
-                bound_below(degree, least, value),
-                bound_above(degree, levels, width, greatest),
-                degree,
-                width,
-                levels,
-            ),
-        )
-        for name, scope, factors, error, least, greatest, value in found
-    )
-
-
 def bound_query(
     dag: DAG,
     true: Sequence[Table],
@@ -143,9 +83,9 @@ def bound_query(
 
     That is their statement about a first step, taken for the whole query: a number to normalise by, not a guarantee.
     """
-    eliminated = _require_order(dag, targets, order)
+    eliminated = read_order(dag, targets, order)
     relevant = [dag.index(name) for name in (*targets, *eliminated)]
-    least, greatest, value = _extremes([(true[i], noisy[i].arrange(true[i].axes)) for i in relevant])
+    least, greatest, value = find_extremes([(true[i], noisy[i].arrange(true[i].axes)) for i in relevant])
     width = find_width(dag, targets, eliminated)
     degree, levels = count_degree(dag), max(max(table.values.shape) for table in true)
     return Bounds(
@@ -155,7 +95,7 @@ def bound_query(
 
 def find_width(dag: DAG, targets: Sequence[str], order: Sequence[str] | None = None) -> int:
     """The largest number of attributes that a step of this elimination leaves in its factor."""
-    eliminated = _require_order(dag, targets, order)
+    eliminated = read_order(dag, targets, order)
     scopes = [set(dag.family(name)) for name in (*targets, *eliminated)]
     width = 0
     for name in eliminated:
@@ -196,7 +136,8 @@ def bound_saving(costs: Sequence[float]) -> float:
     return float(values.size * values.sum() / np.sqrt(values).sum() ** 2)
 
 
-def _require_order(dag: DAG, targets: Sequence[str], order: Sequence[str] | None) -> tuple[str, ...]:
+def read_order(dag: DAG, targets: Sequence[str], order: Sequence[str] | None) -> tuple[str, ...]:
+    """An elimination order that lists the targets' ancestors, each once; chosen here if none is given."""
     if not targets or len(set(targets)) != len(targets):
         raise QueryError(f"targets are {list(targets)}; name at least one attribute, each once")
     if order is None:
@@ -210,18 +151,7 @@ def _require_order(dag: DAG, targets: Sequence[str], order: Sequence[str] | None
     return tuple(order)
 
 
-def _multiply(tables: Sequence[Table]) -> Table:
-    product = tables[0]
-    for table in tables[1:]:
-        product = product.multiply(table)
-    return product
-
-
-def _distance(pair: tuple[Table, Table]) -> float:
-    return float(np.abs(pair[0].values - pair[1].arrange(pair[0].axes).values).sum())
-
-
-def _extremes(pairs: Sequence[tuple[Table, Table]]) -> tuple[float, float, float]:
+def find_extremes(pairs: Sequence[tuple[Table, Table]]) -> tuple[float, float, float]:
     """δ_min, δ_max and φ_min over all entries of the factors."""
     gaps = [np.abs(one.values - two.arrange(one.axes).values) for one, two in pairs]
     return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,18 +15,6 @@ from discreet.values.graph import DAG
 from discreet.values.table import count_cells
 
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class DivergenceBound:
-    """Bounds on KL(posterior ‖ noisy posterior): as printed, and the largest that the cut-off updates allow at all."""
-
-    expected: float
-    """Printed: Σ n·ln((α + Δα)(β + Δβ)). At a uniform prior and an empty row it is 0, where noise is not."""
-    deviation: float
-    """Printed: √(−½·Σc·ln δ), c = (2n + 1)·ln(α + β + 2n + 2); McDiarmid's inequality has c² there."""
-    worst: float
-    """The divergence is convex in the updates, so its largest value on [0, n] is at a corner; this always holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +40,6 @@ def bound_updates(
     _require(epsilon, delta)
     cells = sum(count_cells(sizes[name] for name in family) for family in dag.families())
     return (2 if replaced else 1) * len(dag) / epsilon * math.log(cells / delta)
-
-
-def bound_divergence(
-    alphas: Sequence[npt.ArrayLike], updates: Sequence[npt.ArrayLike], rows: int, delta: float
-) -> DivergenceBound:
-    """Theorem 1 for Beta posteriors: α and the true updates of each node, with two levels along the last axis."""
-    _require(1.0, delta)
-    expected = spread = worst = 0.0
-    for prior, update in zip(alphas, updates, strict=True):
-        alpha = np.asarray(prior, dtype=np.float64).reshape(-1, 2)
-        counts = np.asarray(update, dtype=np.float64).reshape(-1, 2)
-        expected += float((rows * np.log((alpha + counts).prod(axis=1))).sum())
-        spread += float(((2 * rows + 1) * np.log(alpha.sum(axis=1) + 2 * rows + 2)).sum())
-        corners = [
-            _diverge(alpha + counts, alpha + rows * np.array(corner))
-            for corner in ((0, 0), (0, 1), (1, 0), (1, 1))
-        ]
-        worst += float(np.max(corners, axis=0).sum())
-    return DivergenceBound(expected, math.sqrt(-0.5 * spread * math.log(delta)), worst)
 
 
 def bound_stealth(dag: DAG, sizes: Mapping[str, int], scale: float, t: float) -> tuple[float, float]:
@@ -140,17 +109,6 @@ def tabulate(
         Guarantee("Sampler", f"{privacy} at ω = {omega:.4g}", "least probability of a level", omega),
         Guarantee("MAP", privacy, "P(2t below the best)", bound_maximum(epsilon, t, 0.5)),
     )
-
-
-def _diverge(mine: Floats, theirs: Floats) -> Floats:
-    """KL between Beta distributions, one in each line."""
-    from scipy import special
-
-    def log_beta(found: Floats) -> Floats:
-        return np.asarray(special.gammaln(found).sum(axis=1) - special.gammaln(found.sum(axis=1)))
-
-    slope = special.digamma(mine) - special.digamma(mine.sum(axis=1))[:, None]
-    return np.asarray(log_beta(theirs) - log_beta(mine) + ((mine - theirs) * slope).sum(axis=1))
 
 
 def _require(epsilon: float, delta: float) -> None:

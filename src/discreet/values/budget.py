@@ -242,14 +242,18 @@ def require_finite(amount: Budget) -> Finite:
 
 
 def choose_budget(
-    *, epsilon: Number | None = None, delta: Number | None = None, rho: Number | None = None
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    what: str = "say what it may cost:",
 ) -> Finite:
-    """The amount that a pure ε, an ε with a δ, or a ρ stands for."""
+    """The amount that a pure ε, an ε with a δ, or a ρ stands for; `what` begins the sentence of a refusal."""
     if rho is not None and epsilon is None and delta is None:
         return ZCDP(rho)
     if epsilon is not None and rho is None:
         return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
-    raise BudgetError("say what it may cost: --epsilon, or --epsilon with --delta, or --rho alone")
+    raise BudgetError(f"{what} --epsilon, or --epsilon with --delta, or --rho alone")
 
 
 def read_budget(text: str) -> Finite:

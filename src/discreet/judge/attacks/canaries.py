@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.judge.attacks.cells import Codes, Floats, count_rows, flatten_codes, join_rows, take_rows
-from discreet.judge.attacks.guesses import Guesses, binomial
+from discreet.judge.attacks.codes import Codes, Floats, count_rows, flatten_codes, join_rows, take_rows
+from discreet.judge.attacks.guess_bound import Guesses
 from discreet.judge.attacks.power import rank_scores
-from discreet.judge.attacks.statistics import Reference
-from discreet.judge.attacks.subject import Subject
+from discreet.judge.attacks.published import Published
+from discreet.judge.attacks.reference import Reference
+from discreet.judge.tails import tabulate_binomial
 from discreet.values.budget import Budget
 from discreet.values.errors import DataError
 from discreet.values.measurement import Measurement
 
-Learn = Callable[[dict[str, npt.NDArray[Any]]], Subject]
+Learn = Callable[[dict[str, npt.NDArray[Any]]], Published]
 """From rows as codes to a release, through the whole path that is to be audited."""
 
 GUESSED_SHARES = (0.05, 0.1, 0.2, 0.4)
@@ -114,7 +115,7 @@ def spread_canaries(
     return {name: np.minimum(rows, size - 1).astype(np.uint16) for name, size in sizes.items()}
 
 
-def score_canaries(release: Subject, canaries: Codes, background: Codes | None) -> Floats:
+def score_canaries(release: Published, canaries: Codes, background: Codes | None) -> Floats:
     """The log-likelihood ratio of every canary, from noisy tables if there are any, else from the network's.
 
     The auditor knows the background and all canaries, only not the coins: the others in a canary's cell are
@@ -132,7 +133,7 @@ def score_canaries(release: Subject, canaries: Codes, background: Codes | None) 
         raise DataError(f"{release.name} has no tables from which a canary could be told")
     others = canaries if background is None else join_rows(background, canaries)
     known = Reference.fit(release.dag, release.schema.sizes, others)
-    return known.score_tables(release.cpts, known.cells.locate(canaries))
+    return known.score_tables(release.cpts, known.tables.locate(canaries))
 
 
 def _score_table(measurement: Measurement, canaries: Codes, background: Codes | None) -> Floats:
@@ -146,7 +147,7 @@ def _score_table(measurement: Measurement, canaries: Codes, background: Codes | 
     weights = np.zeros(measurement.cells)
     for number in np.unique(held[held > 0]):
         cells = np.flatnonzero(held == number)
-        chances = binomial(int(number) - 1, 0.5)
+        chances = tabulate_binomial(int(number) - 1, 0.5)
         taken = np.flatnonzero(chances > 1e-15)
         logs = [_log_mix(measurement, above[cells, None] - mine - taken, chances[taken]) for mine in (1, 0)]
         weights[cells] = _subtract(logs[0], logs[1])

@@ -1,6 +1,6 @@
 """The many-run audit of a whole learner: learn again and again from two tables that differ in one row.
 
-`auditing.empirical_epsilon` does the counting; this module finds a pair of tables on which a leak shows, and
+`empirical_epsilon` does the counting; this module finds a pair of tables on which a leak shows, and
 reads a release as numbers. It costs hundreds of runs, needs no assumption, and is the only way to see a leak
 that one release cannot show.
 """
@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.judge.attacks.cells import Codes, Floats, flatten_codes, take_rows
-from discreet.judge.attacks.subject import Subject
-from discreet.judge.empirical_epsilon import Evidence, empirical_epsilon
+from discreet.judge.attacks.codes import Codes, Floats, flatten_codes, take_rows
+from discreet.judge.attacks.published import Published
+from discreet.judge.empirical_epsilon import EpsilonBound, empirical_epsilon
 from discreet.values.errors import DataError
 
-Learn = Callable[[dict[str, npt.NDArray[Any]]], Subject]
+Learn = Callable[[dict[str, npt.NDArray[Any]]], Published]
+
+ABSENT = -1e9
+"""Stands for a number that a release does not have."""
 
 
 def make_neighbours(
@@ -46,36 +49,25 @@ def audit_learner(
     trials: int,
     delta: float = 0.0,
     confidence: float = 0.99,
-    progress: Callable[[int], None] | None = None,
-) -> Evidence:
+) -> EpsilonBound:
     """A lower bound on the ε of a learner from so many runs on each of two neighbouring tables."""
     target = {name: column[-1:] for name, column in tables[0].items()}
-
-    def draw(table: Codes) -> Callable[[int], Floats]:
-        def run(times: int) -> Floats:
-            found = []
-            for _ in range(times):
-                found.append(read_release(learn(dict(table)), target))
-                if progress is not None:
-                    progress(1)
-            widest = max(map(len, found))
-            # A release that has fewer numbers on one side gives itself away by that.
-            return np.array([np.pad(one, (0, widest - len(one)), constant_values=-1e9) for one in found])
-
-        return run
-
-    outputs = [draw(table)(trials) for table in tables]
-    width = max(found.shape[1] for found in outputs)
-    padded = [np.pad(found, ((0, 0), (0, width - found.shape[1])), constant_values=-1e9) for found in outputs]
+    sides = [[list_numbers(learn(dict(table)), target) for _ in range(trials)] for table in tables]
+    width = max(len(found) for side in sides for found in side)
+    # A release that has fewer numbers on one side gives itself away by that.
+    one, other = (
+        np.array([np.pad(found, (0, width - len(found)), constant_values=ABSENT) for found in side])
+        for side in sides
+    )
     return empirical_epsilon(
-        lambda n: padded[0][:n], lambda n: padded[1][:n], trials=trials, delta=delta, confidence=confidence
+        lambda n: one[:n], lambda n: other[:n], trials=trials, delta=delta, confidence=confidence
     )
 
 
-def read_release(subject: Subject, target: Codes) -> Floats:
+def list_numbers(published: Published, target: Codes) -> Floats:
     """A release as numbers that tell about one row: its noisy cells, the tables' totals, its conditionals."""
     numbers: list[float] = []
-    for measurement in subject.measurements:
+    for measurement in published.measurements:
         noisy = measurement.noisy.values
         if measurement.axes and all(
             int(target[name][0]) < size for name, size in measurement.noisy.sizes.items()
@@ -83,7 +75,7 @@ def read_release(subject: Subject, target: Codes) -> Floats:
             place = int(flatten_codes(target, measurement.axes, noisy.shape)[0])
             numbers.append(float(noisy.ravel()[place]))
         numbers.append(float(noisy.sum()))
-    for cpt in subject.cpts or ():
+    for cpt in published.cpts or ():
         values = cpt.values
         if all(int(target[name][0]) < size for name, size in cpt.sizes.items()):
             numbers.append(float(values.ravel()[int(flatten_codes(target, cpt.axes, values.shape)[0])]))

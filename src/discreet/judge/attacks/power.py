@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.judge.empirical_epsilon import bound_above, bound_below
+from discreet.judge.tails import bound_share_above, bound_share_below
 from discreet.values.errors import DataError
 
 Floats = npt.NDArray[np.float64]
@@ -28,7 +28,7 @@ CURVE_POINTS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class PowerAtError:
     """The power of an attack at one error level."""
 
     error: float
@@ -52,24 +52,14 @@ class Power:
     """What one attack achieves."""
 
     attack: str
-    points: tuple[Point, ...]
+    points: tuple[PowerAtError, ...]
     auc: float
     auc_band: tuple[float, float]
     advantage: float
     """The greatest difference between the shares of members and of strangers above one threshold."""
     advantage_band: tuple[float, float]
-    members: int
-    strangers: int
-    confidence: float
     curve: Floats
     """Two lines, errors and powers, from (0, 0) to (1, 1)."""
-
-    def at(self, error: float) -> Point:
-        """The point at one of the error levels asked for."""
-        for point in self.points:
-            if math.isclose(point.error, error, rel_tol=1e-9):
-                return point
-        raise DataError(f"no power was measured at α = {error:g}; there is {[p.error for p in self.points]}")
 
     def to_json(self) -> dict[str, Any]:
         """The whole result, without the curve."""
@@ -119,9 +109,6 @@ def measure_power(
         (max(auc - width, 0.0), min(auc + width, 1.0)),
         advantage,
         (max(advantage - width, 0.0), min(advantage + width, 1.0)),
-        len(own),
-        len(other),
-        confidence,
         _thin_out(np.stack([false, powers])),
     )
 
@@ -134,30 +121,16 @@ def rank_scores(scores: Floats, rng: np.random.Generator) -> npt.NDArray[np.int6
     return ranks
 
 
-def count_above(
-    members: Floats, strangers: Floats, errors: Sequence[float], rng: np.random.Generator
-) -> Floats:
-    """Only the powers at some errors, for experiments that repeat thousands of attacks."""
-    ranks = rank_scores(np.concatenate([members, strangers]), rng)
-    own, other = ranks[: len(members)], np.sort(ranks[len(members) :])
-    kept = [len(other) - 1 - _allow(error, len(other)) for error in errors]
-    return np.array([np.mean(own > (other[place] if place >= 0 else -1)) for place in kept])
-
-
-def _measure_point(own: Any, other: Any, error: float, confidence: float) -> Point:
+def _measure_point(own: Any, other: Any, error: float, confidence: float) -> PowerAtError:
     if not 0.0 <= error <= 1.0:
         raise DataError(f"an error level lies between 0 and 1, not at {error:g}")
-    allowed = _allow(error, len(other))
+    # How many strangers may lie above the threshold; 0.01·500 is 5 although floats say a little less.
+    allowed = min(math.floor(error * len(other) + 1e-9), len(other))
     threshold = other[len(other) - 1 - allowed] if allowed < len(other) else -1
     hits = len(own) - int(np.searchsorted(own, threshold, side="right"))
     doubt = (1.0 - confidence) / 2.0
-    low, high = bound_below(hits, len(own), doubt), bound_above(hits, len(own), doubt)
-    return Point(error, hits / len(own), low, high, hits, allowed)
-
-
-def _allow(error: float, strangers: int) -> int:
-    """How many strangers may lie above the threshold; 0.01·500 is 5 although floats say a little less."""
-    return min(math.floor(error * strangers + 1e-9), strangers)
+    low, high = bound_share_below(hits, len(own), doubt), bound_share_above(hits, len(own), doubt)
+    return PowerAtError(error, hits / len(own), low, high, hits, allowed)
 
 
 def _thin_out(curve: Floats) -> Floats:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from discreet.judge.attacks.cells import Codes, count_rows, flatten_codes
+from discreet.judge.attacks.codes import Codes, count_rows, flatten_codes
 from discreet.values.graph import DAG
 from discreet.values.table import require_cells
 

@@ -1,1 +1,1 @@
-"""The parts of the report: a layered layout, drawings as SVG, tables as bars, the style of the page."""
+"""The parts of the report: the graph, bars, the plot of powers, the audit, and the page around them."""

@@ -1,7 +1,8 @@
-"""Two networks side by side: how far apart their tables are, and how far apart what they say about each attribute."""
+"""How far two networks are apart: the conditionals and the marginal of every attribute."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from discreet.values.wording import show
 
 @dataclass(frozen=True, slots=True)
 class NodeDistance:
-    """One attribute: distances of its conditional tables, where both have the same parents, and of its marginals."""
+    """One attribute: distances of its conditionals, where both networks have the same parents, and of its marginals."""
 
     name: str
     l1: float | None
@@ -48,12 +49,15 @@ class NetworkDistance:
         }
 
 
-def compare(one: Network, other: Network) -> NetworkDistance:
-    """Distances of `other` from `one`: L1 and KL of each table, its rows weighed by how often they occur in `one`.
+def compare(
+    one: Network | str | os.PathLike[str], other: Network | str | os.PathLike[str]
+) -> NetworkDistance:
+    """Distances of `other` from `one`, networks or files: L1 and KL of conditionals, weighed by how often they apply.
 
-    KL has a floor under both distributions, as in [000, Sec. 5.1]; TV is between marginals. The order of attributes
-    and parents does not matter, that of levels does not either as long as both have the same.
+    The weights are the probabilities of the parents in `one`. KL has a floor under both distributions, as in
+    [000, Sec. 5.1]; TV is between marginals. The order of attributes and parents does not matter.
     """
+    one, other = _open_network(one), _open_network(other)
     if set(one.nodes) != set(other.nodes):
         odd = sorted(set(one.nodes) ^ set(other.nodes))[0]
         raise NetworkError(
@@ -66,14 +70,22 @@ def compare(one: Network, other: Network) -> NetworkDistance:
     return NetworkDistance(
         tuple(
             NodeDistance(
-                name, *_compare_tables(one, other, name), float(total_variation(first[name], second[name]))
+                name,
+                *_compare_conditionals(one, other, name),
+                float(total_variation(first[name], second[name])),
             )
             for name in one.nodes
         )
     )
 
 
-def _compare_tables(one: Network, other: Network, name: str) -> tuple[float | None, float | None]:
+def _open_network(network: Network | str | os.PathLike[str]) -> Network:
+    from discreet.networks.formats.model_files import read_model
+
+    return network if isinstance(network, Network) else read_model(network)
+
+
+def _compare_conditionals(one: Network, other: Network, name: str) -> tuple[float | None, float | None]:
     parents = one.dag.parents_of(name)
     if set(parents) != set(other.dag.parents_of(name)):
         return None, None

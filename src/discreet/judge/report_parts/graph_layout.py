@@ -31,7 +31,7 @@ class Layout:
     height: float
 
 
-def lay_out(dag: DAG, widths: Mapping[str, float], row_height: float) -> Layout:
+def lay_out(dag: DAG, widths: Mapping[str, float], layer_height: float) -> Layout:
     """A layered drawing of a graph whose nodes are so many units wide."""
     depth = assign_layers(dag)
     layers, above = _insert_stand_ins(dag, depth)
@@ -40,7 +40,7 @@ def lay_out(dag: DAG, widths: Mapping[str, float], row_height: float) -> Layout:
     left = min(x[slot] - _width(slot, widths) / 2 for layer in layers for slot in layer)
     right = max(x[slot] + _width(slot, widths) / 2 for layer in layers for slot in layer)
     spot = {
-        slot: (x[slot] - left, (i + 0.5) * row_height) for i, layer in enumerate(layers) for slot in layer
+        slot: (x[slot] - left, (i + 0.5) * layer_height) for i, layer in enumerate(layers) for slot in layer
     }
     routes = {
         (parent, child): (
@@ -51,7 +51,7 @@ def lay_out(dag: DAG, widths: Mapping[str, float], row_height: float) -> Layout:
         for parent, child in dag.edges()
     }
     places = {name: spot[name] for name in dag.nodes}
-    return Layout(places, routes, right - left, len(layers) * row_height)
+    return Layout(places, routes, right - left, len(layers) * layer_height)
 
 
 def assign_layers(dag: DAG) -> dict[str, int]:

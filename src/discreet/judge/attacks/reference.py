@@ -1,7 +1,7 @@
-"""What an attacker computes about a person: scores that are higher for members than for strangers.
+"""The reference: what an attacker knows about people in general, and likelihood ratios of a release against it.
 
-Every score here is a likelihood ratio. The numerator is what the release says about its rows, the denominator
-what is publicly known about people in general, the reference.
+The numerator is what the release says about its rows, the denominator what the reference says about anybody.
+Members have higher ratios than strangers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.judge.attacks.cells import Cells, Codes, Floats, Places
+from discreet.judge.attacks.codes import Codes, Floats
+from discreet.judge.attacks.flat_tables import FlatTables, Places
 from discreet.values.errors import TableError
 from discreet.values.graph import DAG
 from discreet.values.table import Table
@@ -20,14 +21,14 @@ PSEUDO_COUNT = 0.5
 """Added to each reference count (Krichevsky and Trofimov), or nobody new would be possible under the reference."""
 
 SLACK = 1e-9
-"""How far the ends of the intervals of a row may miss a distribution by rounding."""
+"""How far the ends of the intervals of a conditional may miss a distribution by rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
     """What an attacker knows about the general population: a network fitted to reference rows."""
 
-    cells: Cells
+    tables: FlatTables
     counts: Floats
     """Counts of the reference rows, with pseudo-counts."""
     log_values: Floats
@@ -38,13 +39,14 @@ class Reference:
         cls, dag: DAG, sizes: dict[str, int], codes: Codes, pseudo_count: float = PSEUDO_COUNT
     ) -> Reference:
         """The reference network of a public graph; `pseudo_count=0` is the plain maximum of the likelihood."""
-        cells = Cells.arrange(dag, sizes)
-        return cls.of_counts(cells, np.add(cells.count(cells.locate(codes)), pseudo_count, dtype=np.float64))
+        tables = FlatTables.arrange(dag, sizes)
+        counts = np.add(tables.count(tables.locate(codes)), pseudo_count, dtype=np.float64)
+        return cls.of_counts(tables, counts)
 
     @classmethod
-    def of_counts(cls, cells: Cells, counts: Floats) -> Reference:
+    def of_counts(cls, tables: FlatTables, counts: Floats) -> Reference:
         """The reference network with these counts."""
-        return cls(cells, counts, log_values(cells.normalise(counts)))
+        return cls(tables, counts, log_values(tables.normalise(counts)))
 
     @property
     def values(self) -> Floats:
@@ -57,20 +59,20 @@ class Reference:
         A row that θ rules out cannot be a member, whatever the reference says: −∞. One that only the reference
         rules out must be: +∞.
         """
-        log_target = self.cells.sum(log_values(values), places)
-        log_reference = self.cells.sum(self.log_values, places)
+        log_target = self.tables.sum(log_values(values), places)
+        log_reference = self.tables.sum(self.log_values, places)
         possible = np.isfinite(log_target)
         return np.where(possible, np.where(possible, log_target, 0.0) - log_reference, -np.inf)
 
     def score_tables(self, cpts: Sequence[Table], places: Places) -> Floats:
         """The same for tables, one for each node."""
-        return self.score(self.cells.flatten(cpts), places)
+        return self.score(self.tables.flatten(cpts), places)
 
     def fit_within(self, lower: Floats, upper: Floats) -> Floats:
         """θ̂_R^K: of all networks within the intervals, the one that makes the reference most likely [003, Def. 6]."""
-        found = np.empty(self.cells.size)
-        for rows in self.cells.group_rows():
-            found[rows] = maximise_likelihood(self.counts[rows], lower[rows], upper[rows])
+        found = np.empty(self.tables.size)
+        for cells in self.tables.group_conditionals():
+            found[cells] = maximise_likelihood(self.counts[cells], lower[cells], upper[cells])
         return found
 
 
@@ -80,21 +82,21 @@ def log_values(values: Floats) -> Floats:
         return np.asarray(np.log(values))
 
 
-def centre(cells: Cells, lower: Floats, upper: Floats) -> Floats:
-    """The centroid of the intervals, each row normalised."""
-    return cells.normalise((lower + upper) / 2.0)
+def centre(tables: FlatTables, lower: Floats, upper: Floats) -> Floats:
+    """The centroid of the intervals, each conditional normalised."""
+    return tables.normalise((lower + upper) / 2.0)
 
 
 def maximise_likelihood(counts: Floats, lower: Floats, upper: Floats) -> Floats:
-    """argmax Σ_k n_k·log p_k over l ≤ p ≤ u, Σp = 1, exactly, for arrays of rows; levels run along the last axis.
+    """argmax Σ_k n_k·log p_k over l ≤ p ≤ u, Σp = 1, exactly, for arrays of conditionals, levels along the last axis.
 
-    The optimum is p_k = clip(n_k·t, l_k, u_k) with the t at which the row sums to 1 (a level without counts
+    The optimum is p_k = clip(n_k·t, l_k, u_k) with the t at which the sum is 1 (a level without counts
     stays at its lower end). Σ_k clip(n_k·t, l_k, u_k) is piecewise linear in t, so t is found by sorting its
     2k corners. For two levels it is n_0/n clipped into [max(l_0, 1 − u_1), min(u_0, 1 − l_1)]. Where the
     likelihood does not say (no counts, or mass left over that only levels without counts can take), the point
     is the most even one.
     """
-    low, high = _require_rows(lower, upper)
+    low, high = _require_intervals(lower, upper)
     weights = np.where(counts.sum(axis=-1, keepdims=True) > 0, counts, 1.0)
     found = _fill(weights, low, high)
     left = 1.0 - found.sum(axis=-1, keepdims=True)
@@ -105,7 +107,7 @@ def maximise_likelihood(counts: Floats, lower: Floats, upper: Floats) -> Floats:
 
 
 def _fill(weights: Floats, low: Floats, high: Floats) -> Floats:
-    """clip(w·t, l, u) at the t where a row reaches sum 1, or at its upper ends where it never does."""
+    """clip(w·t, l, u) at the t where a conditional reaches sum 1, or at its upper ends where it never does."""
     used = weights > 0
     safe = np.where(used, weights, 1.0)
     never = np.inf
@@ -118,7 +120,7 @@ def _fill(weights: Floats, low: Floats, high: Floats) -> Floats:
     steps = np.where(np.isfinite(corners[..., 1:]), np.diff(finite, axis=-1), 0.0)
     heights = low.sum(axis=-1, keepdims=True) + np.cumsum(np.maximum(slope[..., :-1], 0.0) * steps, axis=-1)
     heights = np.concatenate([low.sum(axis=-1, keepdims=True), heights], axis=-1)
-    # The last corner at which the row is still below 1; just after it the free levels are known, and t follows exactly.
+    # The last corner at which the sum is still below 1; just after it the free levels are known, and t follows exactly.
     last = np.maximum((heights < 1.0).sum(axis=-1, keepdims=True) - 1, 0)
     start = np.take_along_axis(corners, last, axis=-1)
     free = used & (low / safe <= start) & (high / safe > start)
@@ -132,7 +134,7 @@ def _fill(weights: Floats, low: Floats, high: Floats) -> Floats:
     return np.where(used, np.clip(values, low, high), low)
 
 
-def _require_rows(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+def _require_intervals(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     low, high = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         raise TableError("an interval has an end that is not a finite number")
@@ -140,6 +142,6 @@ def _require_rows(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         raise TableError("an interval needs 0 ≤ lower ≤ upper; one is the other way round or negative")
     if (low.sum(axis=-1) > 1 + SLACK).any() or (high.sum(axis=-1) < 1 - SLACK).any():
         raise TableError(
-            "the intervals of a row hold no distribution: lower ends above 1 or upper ends below 1 in sum"
+            "the intervals of a conditional hold no distribution: lower ends above 1 or upper ends below 1 in sum"
         )
     return low, high

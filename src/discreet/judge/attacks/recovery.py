@@ -19,7 +19,7 @@ from discreet.values.table import Table
 Floats = npt.NDArray[np.float64]
 
 EVEN = 1e-6
-"""How much the widths within a row may differ, relative to the widest, if they are to come from one S."""
+"""How much the widths within a conditional may differ, relative to the widest, if they are to come from one S."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,9 +27,9 @@ class Recovery:
     """What intervals give away, one table for each node, child last."""
 
     cpts: tuple[Table, ...]
-    """The conditional probabilities; a row that was never seen is uniform."""
+    """The conditional probabilities; those of parents that nobody had are uniform."""
     seen: tuple[Table, ...]
-    """1.0 where any row of data had these parents, 0.0 where none had: nobody with those parents is a member."""
+    """1.0 where somebody had these parents, 0.0 where nobody had: whoever has them is no member."""
     counts: tuple[Table, ...] | None = None
     """The counts n_ij, if S was given; else their ratios to S, n_ij/S, if the widths allow it."""
     rows: float | None = None
@@ -37,17 +37,17 @@ class Recovery:
 
     @property
     def possible(self) -> tuple[Table, ...]:
-        """The conditional probabilities with every row that was never seen set to 0: who is out for certain."""
+        """The conditional probabilities with those of parents that nobody had set to 0: who is out for certain."""
         return tuple(
             Table(cpt.axes, cpt.values * seen.values) for cpt, seen in zip(self.cpts, self.seen, strict=True)
         )
 
 
 def recover_ratios(lower: Sequence[Table]) -> Recovery:
-    """n_ij/n_j from the lower ends alone, for any S and even another one in every row.
+    """n_ij/n_j from the lower ends alone, for any S and even another one in every conditional.
 
-    An IDM interval begins at n_ij/(n_j + S), so S cancels when a row is divided by its sum; a contaminated one
-    begins at (1 − ε)·p, so ε does. A row whose lower ends are all 0 was never seen.
+    An IDM interval begins at n_ij/(n_j + S), so S cancels when a conditional is divided by its sum; a contaminated one
+    begins at (1 − ε)·p, so ε does. Where the lower ends are all 0, nobody had these parents.
     """
     sums = [np.asarray(table.values, dtype=np.float64).sum(axis=-1, keepdims=True) for table in lower]
     _require_lower(lower)
@@ -60,7 +60,7 @@ def recover_ratios(lower: Sequence[Table]) -> Recovery:
 
 
 def recover_contamination(lower: Sequence[Table]) -> tuple[Recovery, tuple[Table, ...]]:
-    """Lemma 4: p = lower/Σlower and ε = 1 − Σlower, for each row by itself; needs nothing else [003, Lemma 4]."""
+    """Lemma 4: p = lower/Σlower and ε = 1 − Σlower, for each conditional by itself [003, Lemma 4]."""
     found = recover_ratios(lower)
     epsilons = tuple(
         Table(table.axes[:-1], 1.0 - np.asarray(table.values, dtype=np.float64).sum(axis=-1))
@@ -72,7 +72,7 @@ def recover_contamination(lower: Sequence[Table]) -> tuple[Recovery, tuple[Table
 def recover_counts(lower: Sequence[Table], upper: Sequence[Table], strength: float | None = None) -> Recovery:
     """Lemma 3: with S known, the counts themselves; without, all of them in units of S [003, Lemma 3].
 
-    A row's interval has the width w = S/(n_j + S), so n_ij = S·lower/w, and Σ_j n_j is the number of rows |T|.
+    All intervals of a conditional have the width w = S/(n_j + S), so n_ij = S·lower/w, and |T| = Σ_j n_j.
     """
     if strength is not None and not (math.isfinite(strength) and strength > 0):
         raise TableError(f"the S of an imprecise Dirichlet model is a positive number, not {strength}")
@@ -85,7 +85,7 @@ def recover_counts(lower: Sequence[Table], upper: Sequence[Table], strength: flo
         if widest.min() <= 0 or (width.min(axis=-1, keepdims=True) < widest * (1.0 - EVEN)).any():
             raise TableError(
                 f"the intervals of {table.axes[-1]!r} are not those of an imprecise Dirichlet model: "
-                "within a row they all have the width S/(n + S), above 0"
+                "within a conditional they all have the width S/(n + S), above 0"
             )
         counts.append(Table(table.axes, low / widest * (1.0 if strength is None else strength)))
     totals = [table.total() for table in counts]
@@ -97,5 +97,5 @@ def _require_lower(lower: Sequence[Table]) -> None:
         values = np.asarray(table.values, dtype=np.float64)
         if not np.isfinite(values).all() or values.min() < 0 or (values.sum(axis=-1) > 1 + 1e-9).any():
             raise TableError(
-                f"the lower ends of {table.axes[-1]!r} are not at least 0 with a sum of at most 1 in every row"
+                f"the lower ends of {table.axes[-1]!r} are not at least 0 with a sum of at most 1 in every conditional"
             )

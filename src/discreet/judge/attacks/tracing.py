@@ -8,23 +8,24 @@ anything.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from discreet.judge.attacks.ceiling import expect_power, limit_power
-from discreet.judge.attacks.cells import Cells, Codes, Floats, count_rows, join_rows, require_rows, take_rows
-from discreet.judge.attacks.guesses import Guesses
-from discreet.judge.attacks.joint import score_jointly
-from discreet.judge.attacks.noisy_tables import estimate_total, score_noisy
+from discreet.judge.attacks.codes import Codes, Floats, count_rows, join_rows, require_rows, take_rows
+from discreet.judge.attacks.flat_tables import FlatTables
+from discreet.judge.attacks.guess_bound import Guesses
+from discreet.judge.attacks.noisy_tables import estimate_total, score_jointly, score_noisy
 from discreet.judge.attacks.power import ERRORS, Power, measure_power, rank_scores
-from discreet.judge.attacks.recover import recover_ratios
-from discreet.judge.attacks.statistics import PSEUDO_COUNT, Reference, centre
-from discreet.judge.attacks.subject import Subject
+from discreet.judge.attacks.published import Published
+from discreet.judge.attacks.recovery import recover_ratios
+from discreet.judge.attacks.reference import PSEUDO_COUNT, Reference, centre
 from discreet.judge.attacks.synthetic_rows import fit_tree, measure_nearest
+from discreet.judge.tails import chi_squared_tail
 from discreet.values.budget import Budget
 from discreet.values.errors import DataError
 from discreet.values.table import Table
@@ -41,8 +42,6 @@ class Attack:
     """A way to score people: higher for those who look like members."""
 
     name: str
-    reads: str
-    """What it uses, in words."""
     score: Callable[[Codes], Floats]
 
 
@@ -52,13 +51,11 @@ class Tracing:
 
     kind: str
     powers: tuple[Power, ...]
-    guesses: tuple[tuple[str, Guesses], ...]
-    """For each attack, the right ones among its highest scores."""
+    guesses: tuple[Guesses, ...]
+    """How many of each attack's highest scores are members'."""
     errors: tuple[float, ...]
-    theory: tuple[float, ...] | None
-    """Theorem 1's power at each error, for a release with a graph."""
-    ceiling: tuple[float, ...] | None
-    """The promise's ceiling at each error."""
+    complexity: int | None
+    """C(G), the number of free parameters, of a release with a graph."""
     promise: Budget | None
     members: int
     strangers: int
@@ -68,28 +65,33 @@ class Tracing:
     """The p-value of the hypothesis that members and strangers come from one population."""
 
     @property
+    def theory(self) -> tuple[float, ...] | None:
+        """What Theorem 1 expects of a plain network with the same graph, at each error."""
+        if self.complexity is None:
+            return None
+        return tuple(expect_power(self.complexity, self.members, self.errors).tolist())
+
+    @property
+    def ceiling(self) -> tuple[float, ...] | None:
+        """The most that any attack can reach if the promise is kept, at each error."""
+        return None if self.promise is None else tuple(limit_power(self.promise, self.errors).tolist())
+
+    @property
     def best(self) -> Power:
         """The attack with the greatest power at the errors asked for, added up."""
         return max(self.powers, key=lambda power: (sum(point.power for point in power.points), power.auc))
-
-    def power(self, attack: str) -> Power:
-        """The result of one attack by its name."""
-        for found in self.powers:
-            if found.attack == attack:
-                return found
-        raise DataError(f"no attack {attack!r} was run; there are {', '.join(p.attack for p in self.powers)}")
 
     def doubt(self, scale: float = 0.01) -> float:
         """The chance of guesses as good as the best ones if the promise were kept, over all that were tried."""
         if self.promise is None:
             return 1.0
-        each = [found.doubt_budget(self.promise, scale / len(self.guesses)) for _, found in self.guesses]
+        each = [found.doubt_budget(self.promise, scale / len(self.guesses)) for found in self.guesses]
         return min(1.0, len(each) * min(each))
 
     def prove(self, confidence: float = 0.95) -> float:
         """The ε that the release really costs at least, by its best guesses; valid under the same assumptions."""
         share = (1.0 - confidence) / len(self.guesses)
-        return max(found.prove(1.0 - share) for _, found in self.guesses)
+        return max(found.prove(1.0 - share) for found in self.guesses)
 
     def to_json(self) -> dict[str, Any]:
         """All results as plain values."""
@@ -108,7 +110,7 @@ class Tracing:
 
 
 def trace(
-    subject: Subject,
+    published: Published,
     members: Codes,
     reference: Codes,
     *,
@@ -133,71 +135,61 @@ def trace(
         )
     inside = require_rows("the table of members", members, LEAST_ROWS)
     outside = require_rows("the table of strangers", strangers, LEAST_ROWS)
-    powers, guesses = [], []
-    for attack in list_attacks(subject, reference, pseudo_count=pseudo_count):
+    powers: list[Power] = []
+    guesses: list[Guesses] = []
+    for attack in list_attacks(published, reference, pseudo_count=pseudo_count):
         scores = attack.score(members), attack.score(strangers)
-        powers.append(
-            measure_power(attack.name, *scores, errors=errors, confidence=confidence, rng=generator)
-        )
-        guesses += [(attack.name, found) for found in guess_members(*scores, generator)]
+        powers += [measure_power(attack.name, *scores, errors=errors, confidence=confidence, rng=generator)]
+        guesses += guess_members(*scores, generator)
     return Tracing(
-        subject.kind,
+        published.kind,
         tuple(powers),
         tuple(guesses),
         tuple(errors),
-        _expect(subject, inside, errors),
-        None if subject.promise is None else tuple(limit_power(subject.promise, errors).tolist()),
-        subject.promise,
+        None if published.dag is None else published.dag.complexity(published.schema.sizes),
+        published.promise,
         inside,
         outside,
         count_rows(reference),
-        compare_populations(members, strangers, subject.schema.sizes),
+        compare_populations(members, strangers, published.schema.sizes),
     )
 
 
 def list_attacks(
-    subject: Subject, reference: Codes, *, pseudo_count: float = PSEUDO_COUNT
+    published: Published, reference: Codes, *, pseudo_count: float = PSEUDO_COUNT
 ) -> tuple[Attack, ...]:
     """Every attack that the parts of a release allow, prepared with the reference."""
     attacks: list[Attack] = []
-    sizes = subject.schema.sizes
-    if subject.rows is not None:
-        attacks += _attack_rows(subject, reference, pseudo_count)
-    elif subject.dag is not None:
-        known = Reference.fit(subject.dag, sizes, reference, pseudo_count)
-        if subject.cpts is not None:
-            attacks.append(_ratio("likelihood ratio", "the tables", known, known.cells.flatten(subject.cpts)))
-        if subject.lower is not None and subject.upper is not None:
-            attacks += attack_intervals(known, subject.lower, subject.upper)
-    if subject.measurements:
-        total = estimate_total(subject.measurements)
+    sizes = published.schema.sizes
+    if published.rows is not None:
+        attacks += _attack_rows(published, reference, pseudo_count)
+    elif published.dag is not None:
+        known = Reference.fit(published.dag, sizes, reference, pseudo_count)
+        if published.cpts is not None:
+            attacks.append(_ratio("likelihood ratio", known, known.tables.flatten(published.cpts)))
+        if published.lower is not None and published.upper is not None:
+            attacks += attack_intervals(known, published.lower, published.upper)
+    if published.measurements:
+        total = estimate_total(published.measurements)
         attacks += [
-            Attack(
-                "noise-aware",
-                "the noisy counts and the law of their noise",
-                lambda codes: score_noisy(subject.measurements, reference, total, codes),
-            ),
-            Attack(
-                "noise-aware, jointly",
-                "the same, linear, and which tables the same people fill",
-                lambda codes: score_jointly(subject.measurements, reference, total, codes),
-            ),
+            Attack(name, partial(score, published.measurements, reference, total))
+            for name, score in (("noise-aware", score_noisy), ("noise-aware, jointly", score_jointly))
         ]
     if not attacks:
-        raise DataError(f"{subject.name} has neither tables nor rows: there is nothing to attack")
+        raise DataError(f"{published.name} has neither tables nor rows: there is nothing to attack")
     return tuple(attacks)
 
 
 def attack_intervals(known: Reference, lower: Sequence[Table], upper: Sequence[Table]) -> list[Attack]:
     """The paper's attack on a credal network, and three that read its intervals for what they are."""
-    low, high = known.cells.flatten(lower), known.cells.flatten(upper)
+    low, high = known.tables.flatten(lower), known.tables.flatten(upper)
     found = recover_ratios(lower)
     return [
-        _ratio("Definition 6", "the point within that fits the reference best", known, known.fit_within(low, high)),
-        _ratio("recovery", "the lower ends, normalised", known, known.cells.flatten(found.cpts)),
-        _ratio("recovery, unseen out", "also which parents nobody had", known, known.cells.flatten(found.possible)),
-        _ratio("centroid", "the middle of the intervals", known, centre(known.cells, low, high)),
-    ]  # fmt: skip
+        _ratio("Definition 6", known, known.fit_within(low, high)),
+        _ratio("recovery", known, known.tables.flatten(found.cpts)),
+        _ratio("recovery, unseen out", known, known.tables.flatten(found.possible)),
+        _ratio("centroid", known, centre(known.tables, low, high)),
+    ]
 
 
 def guess_members(members: Floats, strangers: Floats, rng: np.random.Generator) -> list[Guesses]:
@@ -230,7 +222,7 @@ def compare_populations(members: Codes, strangers: Codes, sizes: dict[str, int])
         expected = counts.sum(axis=0) * np.array([[inside], [outside]]) / (inside + outside)
         degrees = counts.shape[1] - 1
         if degrees:
-            worst = min(worst, _chi_tail(float(((counts - expected) ** 2 / expected).sum()), degrees))
+            worst = min(worst, chi_squared_tail(float(((counts - expected) ** 2 / expected).sum()), degrees))
     return min(1.0, worst * len(sizes))
 
 
@@ -243,23 +235,17 @@ def _pool_rare(counts: Any) -> Any:
     return np.concatenate([kept, pooled], axis=1) if pooled.sum() else kept
 
 
-def _chi_tail(distance: float, degrees: int) -> float:
-    """P(χ² > distance), by Wilson and Hilferty."""
-    shift = 2.0 / (9.0 * degrees)
-    return 0.5 * math.erfc((math.cbrt(distance / degrees) - (1.0 - shift)) / math.sqrt(2.0 * shift))
+def _ratio(name: str, known: Reference, values: Floats) -> Attack:
+    return Attack(name, lambda codes: known.score(values, known.tables.locate(codes)))
 
 
-def _ratio(name: str, reads: str, known: Reference, values: Floats) -> Attack:
-    return Attack(name, reads, lambda codes: known.score(values, known.cells.locate(codes)))
-
-
-def _attack_rows(subject: Subject, reference: Codes, pseudo_count: float) -> list[Attack]:
-    assert subject.rows is not None
-    rows, sizes = subject.rows, subject.schema.sizes
-    dag = subject.dag or fit_tree(join_rows(rows, reference), sizes)
-    cells = Cells.arrange(dag, sizes)
+def _attack_rows(published: Published, reference: Codes, pseudo_count: float) -> list[Attack]:
+    assert published.rows is not None
+    rows, sizes = published.rows, published.schema.sizes
+    dag = published.dag or fit_tree(join_rows(rows, reference), sizes)
+    tables = FlatTables.arrange(dag, sizes)
     known = Reference.fit(dag, sizes, reference, pseudo_count)
-    refitted = cells.normalise(cells.count(cells.locate(rows)) + pseudo_count)
+    refitted = tables.normalise(tables.count(tables.locate(rows)) + pseudo_count)
 
     def nearest(codes: Codes) -> Floats:
         return -measure_nearest(codes, rows, sizes).astype(np.float64)
@@ -268,13 +254,7 @@ def _attack_rows(subject: Subject, reference: Codes, pseudo_count: float) -> lis
         return nearest(codes) + measure_nearest(codes, reference, sizes)
 
     return [
-        _ratio("refitted network", "a network fitted to the rows", known, refitted),
-        Attack("nearest row", "the Hamming distance to the nearest row", nearest),
-        Attack("nearer than reference", "the same, minus that to the nearest reference row", nearer),
+        _ratio("refitted network", known, refitted),
+        Attack("nearest row", nearest),
+        Attack("nearer than reference", nearer),
     ]
-
-
-def _expect(subject: Subject, members: int, errors: Sequence[float]) -> tuple[float, ...] | None:
-    if subject.dag is None:
-        return None
-    return tuple(expect_power(subject.dag.complexity(subject.schema.sizes), members, errors).tolist())

@@ -10,15 +10,15 @@ import contextlib
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.judge.attacks.cells import Codes, flatten_codes
-from discreet.judge.empirical_epsilon import fit_law
+from discreet.judge.attacks.codes import Codes, flatten_codes
+from discreet.judge.tails import chi_squared_tail, pool_p_values
 from discreet.values.errors import MechanismError
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
+from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact, Law
 from discreet.values.measurement import Measurement
 
 Integers = npt.NDArray[np.int64]
@@ -35,9 +35,10 @@ ROUNDING = 1e-10
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One test: what was tested, and the p-value of the release being as it says."""
+    """One test: which noise was held against which law, and the p-value of the release being as it says."""
 
     what: str
+    law: Noise
     doubt: float
 
 
@@ -56,21 +57,23 @@ def check_noise(measurements: Sequence[Measurement], rows: Codes) -> tuple[Findi
             continue
         mine = [_subtract(found, rows) for found in known if found.law == law]
         groups = {
-            "in all cells": [noise for noise, _ in mine],
-            "in empty cells": [noise[true == 0] for noise, true in mine],
-            "in cells with rows": [noise[true > 0] for noise, true in mine],
-            "in the number of rows": [noise for noise, _ in mine if noise.size == 1],
+            "the noise in all cells": [noise for noise, _ in mine],
+            "the noise in empty cells": [noise[true == 0] for noise, true in mine],
+            "the noise in cells with rows": [noise[true > 0] for noise, true in mine],
+            "the noise in the number of rows": [noise for noise, _ in mine if noise.size == 1],
         }
         for where, parts in groups.items():
             drawn = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
             if drawn.size:
-                findings += [Finding(f"{where}, as {law}", doubt) for doubt in fit_draws(drawn, law)]
+                findings += [Finding(where, law, doubt) for doubt in fit_draws(drawn, law)]
         wide = [noise for noise, _ in mine if noise.size > 1]
         sums = [fit_sum(noise, law) for noise in wide]
-        for place, side in enumerate(("too far from", "too near to")):
+        for place, how in enumerate(("large", "small")):
             doubts = [found[place] for found in sums]
             if doubts:
-                findings.append(Finding(f"in the sums of tables, {side} 0, as {law}", pool(doubts)))
+                findings.append(
+                    Finding(f"the noise in the sums of tables, too {how},", law, pool_p_values(doubts))
+                )
         findings += compare_tables(wide, law)
     return tuple(findings)
 
@@ -80,7 +83,7 @@ def combine(findings: Sequence[Finding]) -> Finding | None:
     if not findings:
         return None
     worst = min(findings, key=lambda found: found.doubt)
-    return Finding(worst.what, min(1.0, worst.doubt * len(findings)))
+    return replace(worst, doubt=min(1.0, worst.doubt * len(findings)))
 
 
 def fit_draws(drawn: Integers, law: Noise) -> list[float]:
@@ -94,22 +97,25 @@ def fit_draws(drawn: Integers, law: Noise) -> list[float]:
     return found
 
 
+def fit_law(draws: npt.ArrayLike, law: Law) -> float:
+    """The p-value of Pearson's χ² for integer draws against a law, in cells that expect at least 20 draws."""
+    found = np.asarray(draws).ravel()
+    share = min(0.1, 20.0 / found.size)
+    low, high = int(law.quantile(share)), int(law.quantile(1.0 - share))
+    if high - low < 3:
+        raise MechanismError(f"{found.size} draws of {law} fall into too few cells for a test of fit")
+    inner = np.arange(low + 1, high)
+    expected = found.size * np.concatenate([[law.cdf(low)], law.pmf(inner), [law.survival(high - 1)]])
+    observed = np.bincount(np.clip(found, low, high) - low, minlength=expected.size)
+    return chi_squared_tail(float(((observed - expected) ** 2 / expected).sum()), expected.size - 1)
+
+
 def fit_sum(drawn: Integers, law: Noise) -> tuple[float, float]:
-    """Two p-values of Σk: for too far from 0, as if noise were shared, and too near, as if totals were mended."""
+    """Two p-values of Σk: for too large, as if noise were shared, and too small, as if totals were mended."""
     total = abs(int(drawn.sum()))
     far = 2.0 * _bound_tail(total, drawn.size, lambda t: _log_moment(law, t))
     near = (2 * total + 1) * _peak(drawn.size, law)  # a sum of symmetric unimodal laws is likeliest 0
     return min(1.0, far), min(1.0, near)
-
-
-def pool(doubts: Sequence[float]) -> float:
-    """One p-value from independent ones (Fisher): −2Σ log p against χ² with two degrees of freedom for each."""
-    half = -math.fsum(math.log(max(doubt, 1e-300)) for doubt in doubts)
-    if half <= 0.0:
-        return 1.0
-    logs = [i * math.log(half) - math.lgamma(i + 1) for i in range(len(doubts))]
-    peak = max(logs)
-    return min(1.0, math.exp(-half + peak + math.log(math.fsum(math.exp(found - peak) for found in logs))))
 
 
 def compare_tables(noises: Sequence[Integers], law: Noise) -> list[Finding]:
@@ -121,7 +127,7 @@ def compare_tables(noises: Sequence[Integers], law: Noise) -> list[Finding]:
     same = float((law.pmf(np.arange(-reach, reach + 1)) ** 2).sum())
     equal = [a.size for a, b in pairs if np.array_equal(a, b) or np.array_equal(a, -b)]
     doubt = min(1.0, 2.0 * len(pairs) * same ** max(equal)) if equal else 1.0
-    return [Finding(f"shared by two tables, as {law}", doubt)]
+    return [Finding("the noise that two tables share", law, doubt)]
 
 
 def _subtract(measurement: Measurement, rows: Codes) -> tuple[Integers, Integers]:

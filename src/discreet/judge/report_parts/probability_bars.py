@@ -1,4 +1,4 @@
-"""Conditional probability tables as small bars, with a whisker for what the noise leaves open."""
+"""Tables of conditionals as small bars, with a line for the interval that noise leaves open."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from discreet.networks.network import Network
 from discreet.values.errors import DiscreetError
 from discreet.values.table import Array, Table
 
-MOST_ROWS, MOST_LEVELS = 12, 8
+MOST_CONDITIONALS, MOST_LEVELS = 12, 8
 """What a page shows of one table; the rest is in the document."""
 
 Ends = tuple[Table, Table]
 
 
 def draw_table(network: Network, name: str, ends: Ends | None) -> str:
-    """The table of one node: a line for each row of its parents, a bar for each level."""
+    """The table of one node: a line for each conditional, a bar for each level."""
     attribute, parents = network.schema[name], network.dag.parents_of(name)
-    rows = network.cpt(name).values.reshape(-1, attribute.size)
-    low, high = (None, None) if ends is None else (end.values.reshape(rows.shape) for end in ends)
-    often = weigh_rows(network, parents, len(rows))
-    shown = choose(often, MOST_ROWS)
-    levels = choose(rows.mean(axis=0), MOST_LEVELS)
+    conditionals = network.cpt(name).values.reshape(-1, attribute.size)
+    low, high = (None, None) if ends is None else (end.values.reshape(conditionals.shape) for end in ends)
+    often = weigh_conditionals(network, parents, len(conditionals))
+    shown = choose(often, MOST_CONDITIONALS)
+    levels = choose(conditionals.mean(axis=0), MOST_LEVELS)
     heads = "".join(f"<th>{escape(parent)}</th>" for parent in parents)
     heads += '<th class="often">how often</th>' if parents and often is not None else ""
     heads += "".join(f'<th class="level">{escape(attribute.levels[j])}</th>' for j in levels)
@@ -39,10 +39,11 @@ def draw_table(network: Network, name: str, ends: Ends | None) -> str:
             cells += f'<td class="often">{write_share(float(often[i]))}</td>'
         for j in levels:
             inside = None if low is None or high is None else (float(low[i, j]), float(high[i, j]))
-            cells += f'<td class="bar">{draw_bar(float(rows[i, j]), inside)}</td>'
+            cells += f'<td class="bar">{draw_bar(float(conditionals[i, j]), inside)}</td>'
         lines.append(f"<tr>{cells}</tr>")
     table = f"<table class='cpt'><thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-    return f'<div class="wide">{table}</div>{_tell_rest(len(rows), len(shown), attribute.size, len(levels))}'
+    rest = _tell_rest(len(conditionals), len(shown), attribute.size, len(levels))
+    return f'<div class="wide">{table}</div>{rest}'
 
 
 def draw_bar(value: float, interval: tuple[float, float] | None) -> str:
@@ -67,21 +68,21 @@ def choose(weights: Array | None, most: int) -> list[int]:
     return sorted(np.argsort(-weights, kind="stable")[:most].tolist())
 
 
-def weigh_rows(network: Network, parents: Sequence[str], rows: int) -> Array | None:
-    """How often each row of a table occurs in the network, or None if that is too much to compute."""
+def weigh_conditionals(network: Network, parents: Sequence[str], count: int) -> Array | None:
+    """How often each combination of the parents occurs in the network, or None if that is too much to compute."""
     if not parents:
         return np.ones(1)
     try:
         joint = network.query(parents if len(parents) > 1 else parents[0], intervals="none").table
     except DiscreetError:
-        return None if rows > MOST_ROWS else np.ones(rows) / rows
+        return None if count > MOST_CONDITIONALS else np.ones(count) / count
     return np.asarray(joint.arrange(tuple(parents)).values, dtype=np.float64).reshape(-1)
 
 
-def _tell_rest(rows: int, shown: int, levels: int, columns: int) -> str:
+def _tell_rest(conditionals: int, shown: int, levels: int, columns: int) -> str:
     parts = []
-    if shown < rows:
-        parts.append(f"the {shown} most frequent of {rows:,} rows")
+    if shown < conditionals:
+        parts.append(f"the {shown} most frequent of {conditionals:,} conditionals")
     if columns < levels:
         parts.append(f"{columns} of {levels:,} levels")
     return f"<p class='note'>Shown: {', '.join(parts)}. The rest is in the document.</p>" if parts else ""

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.core.conversion import imply_approx
+from discreet.judge.tails import tabulate_binomial
 from discreet.values.budget import ZCDP, ApproxDP, Budget, Infinite, PureDP
 from discreet.values.errors import MechanismError
 
@@ -47,7 +47,7 @@ class Guesses:
         if not self.made:
             return 1.0
         q = 1.0 / (1.0 + math.exp(-epsilon) * (1.0 - self.prior) / self.prior)
-        chances = binomial(self.made, q)
+        chances = tabulate_binomial(self.made, q)
         p = float(chances[self.right :].sum())
         if delta > 0.0 and self.right:
             if self.prior != 0.5 or self.pool < self.made:
@@ -94,18 +94,6 @@ class Guesses:
     def resolve(self, confidence: float) -> float:
         """The largest ε that so many guesses could prove, if every one of them were right."""
         return Guesses(self.made, self.made, self.prior).prove(confidence)
-
-
-def binomial(trials: int, p: float) -> npt.NDArray[np.float64]:
-    """The probabilities of 0 … trials successes, to about 1e-12 of each."""
-    if p <= 0.0 or p >= 1.0:
-        chances = np.zeros(trials + 1)
-        chances[trials if p >= 1.0 else 0] = 1.0
-        return chances
-    k = np.arange(1, trials + 1, dtype=np.float64)
-    logs = np.concatenate([[0.0], np.cumsum(np.log((trials - k + 1) / k) + math.log(p) - math.log1p(-p))])
-    found = np.exp(logs - logs.max())
-    return np.asarray(found / found.sum())
 
 
 def _solve(refuted: Callable[[float], bool]) -> float:

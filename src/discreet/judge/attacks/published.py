@@ -1,0 +1,88 @@
+"""What a release shows to anybody, and so to an attacker, brought into one form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeGuard
+
+from discreet.judge.attacks.codes import Codes, require_rows
+from discreet.networks.network import Network
+from discreet.networks.provenance import Provenance
+from discreet.values.budget import Budget, Finite, Infinite, budget_from_json
+from discreet.values.errors import BudgetError
+from discreet.values.graph import DAG
+from discreet.values.measurement import Measurement
+from discreet.values.schema import Schema
+from discreet.values.table import Table
+
+if TYPE_CHECKING:
+    from discreet.networks.credal import CredalNetwork
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Published:
+    """The public parts of a release; those that it does not have are None or empty."""
+
+    schema: Schema
+    dag: DAG | None = None
+    cpts: tuple[Table, ...] | None = None
+    lower: tuple[Table, ...] | None = None
+    upper: tuple[Table, ...] | None = None
+    """The ends of the intervals of a credal network; axes are the families, child last."""
+    rows: Codes | None = None
+    """Synthetic rows; `dag` is then the graph that an attacker fits to them."""
+    measurements: tuple[Measurement, ...] = ()
+    unit: str | None = None
+    promise: Budget | None = None
+    """What the release says it cost; None if it says nothing."""
+    name: str = "the release"
+
+    @property
+    def kind(self) -> str:
+        """What was published, in words."""
+        if self.rows is not None:
+            return "synthetic rows"
+        model = "credal network" if self.lower is not None else "network"
+        return f"private {model}" if self.promise is not None else f"plain {model}"
+
+    @classmethod
+    def of_network(cls, network: Network, name: str = "the network") -> Published:
+        """A network, with its measurements and its cost if it was learned privately."""
+        return cls(network.schema, network.dag, network.cpts, name=name)._with(network.provenance)
+
+    @classmethod
+    def of_credal(cls, credal: CredalNetwork, name: str = "the credal network") -> Published:
+        """A credal network, with its measurements and its cost if it was made from noisy counts."""
+        shown = cls(credal.schema, credal.dag, lower=credal.lower, upper=credal.upper, name=name)
+        return shown._with(credal.provenance)
+
+    @classmethod
+    def of_rows(
+        cls, schema: Schema, rows: Codes, *, dag: DAG | None = None, name: str = "the synthetic rows"
+    ) -> Published:
+        """Synthetic rows as codes; `dag` is the graph that an attacker would fit to them."""
+        require_rows(name, rows, 1)
+        return cls(schema, dag, rows=rows, name=name)
+
+    def promising(self, promise: Finite | None) -> Published:
+        """The same with a promise that was made elsewhere; one that the release makes itself cannot be replaced."""
+        if promise is None:
+            return self
+        if self.promise is not None and self.promise != promise:
+            raise BudgetError(f"{self.name} itself promises {self.promise}; leave the amount out")
+        return replace(self, promise=promise)
+
+    def _with(self, provenance: Provenance | None) -> Published:
+        if provenance is None:
+            return self
+        return replace(
+            self,
+            measurements=tuple(provenance.measurements),
+            unit=provenance.unit,
+            promise=budget_from_json(provenance.cost.to_json()),
+        )
+
+
+def is_finite(promise: Budget | None) -> TypeGuard[Finite]:
+    """Whether privacy is promised at all: an infinite loss promises nothing."""
+    return promise is not None and not isinstance(promise, Infinite)
