@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.compute.metrics import kl, l1
 from discreet.networks.network import Network
-from discreet.papers.theory import bound_query
+from discreet.papers.parameters.theory import bound_query
 from discreet.values.errors import ImpossibleEvidence
 
 MOST_CELLS = 4096

@@ -137,8 +137,8 @@ def learn(learner: str, case: Case, epsilon: str, run: int) -> Network:
 
 @cache
 def _find_learner(learner: str) -> Callable[[Airlock, discreet.DAG, str], Network]:
-    from discreet.papers.dependent import dependent
-    from discreet.papers.independent import independent
+    from discreet.papers.parameters.dependent import dependent
+    from discreet.papers.parameters.independent import independent
 
     if learner == INDEPENDENT:
         return lambda airlock, dag, epsilon: independent(airlock, dag, spend=epsilon)

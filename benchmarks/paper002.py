@@ -20,8 +20,8 @@ from _paper002_regression import HEADER, sweep
 from discreet.entrance import open_airlock
 from discreet.networks import examples
 from discreet.papers import posterior
-from discreet.papers.estimators import PrivacyWarning
-from discreet.papers.naive_bayes import PrivateNaiveBayes
+from discreet.papers.estimators.naive_bayes import PrivateNaiveBayes
+from discreet.papers.estimators.shared import PrivacyWarning
 from discreet.values.budget import PureDP
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from discreet.learning.plan import plan
     from discreet.learning.planned import planned
     from discreet.learning.privbayes import privbayes
-    from discreet.papers.dependent import dependent
-    from discreet.papers.independent import independent
+    from discreet.papers.parameters.dependent import dependent
+    from discreet.papers.parameters.independent import independent
 
 __all__ = ["adaptive", "dependent", "independent", "plan", "planned", "privbayes"]
 

@@ -16,7 +16,7 @@ from discreet.judge.report import explain_loss, make_page
 from discreet.judge.report_parts.graph_layout import GAP, assign_layers, lay_out
 from discreet.networks.formats.release import Release, format_release, make_release, parse_release
 from discreet.networks.network import Network
-from discreet.papers.independent import independent
+from discreet.papers.parameters.independent import independent
 from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP
 from discreet.values.graph import DAG
 

@@ -17,12 +17,11 @@ from discreet.core.airlock import Airlock
 from discreet.core.chain import Anchor
 from discreet.core.scores import IndependenceDistance, ModelError, MutualInformation
 from discreet.entrance import open_airlock, open_ledger
-from discreet.papers.subsample import Subsampling, sample_tables
-from discreet.papers.sums import BoundedColumn, Sums
-from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP
+from discreet.papers.estimators.sums import BoundedColumn, Sums
+from discreet.papers.parameters.subsample import Subsampling, sample_tables
+from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit
 from discreet.values.errors import AirlockError, BudgetError, DiscreetError, LedgerError, Overspent
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
-from discreet.values.unit import Unit
 
 NETWORK = dc.examples.asia()
 ROWS = 2_000

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.networks import examples
-from discreet.papers.allocation import (
+from discreet.papers.parameters.allocation import (
     LEAST_SHARE,
     allocate,
     differentiate_children,

@@ -17,7 +17,7 @@ from discreet.networks import examples
 from discreet.networks.credal import idm
 from discreet.networks.formats.release import write_release
 from discreet.networks.network import Network
-from discreet.papers.independent import independent
+from discreet.papers.parameters.independent import independent
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import discreet.papers.linear as linear
-from discreet.papers.fourier import (
+import discreet.papers.posterior.linear as linear
+from discreet.papers.posterior.basis import (
     bound_cells,
     close_downward,
     count_coefficients,
@@ -20,12 +20,11 @@ from discreet.papers.fourier import (
     reconstruct,
     transform,
 )
-from discreet.papers.linear import Coefficients, LinearStatistics, ProductStatistics
-from discreet.values.budget import PureDP
+from discreet.papers.posterior.linear import Coefficients, LinearStatistics, ProductStatistics
+from discreet.values.budget import PureDP, Unit
 from discreet.values.errors import FormatError, MechanismError, TableError
 from discreet.values.law import DiscreteLaplace
 from discreet.values.table import Table
-from discreet.values.unit import Unit
 
 NAMES = ("a", "b", "c", "d")
 

@@ -21,8 +21,8 @@ from discreet.networks.formats.release import make_release
 from discreet.networks.network import Network
 from discreet.networks.posterior import Posterior
 from discreet.papers import posterior
-from discreet.papers.fourier import close_downward
-from discreet.papers.grid_draws import (
+from discreet.papers.posterior.basis import close_downward
+from discreet.papers.posterior.grid_draws import (
     GRAIN,
     NodeGrid,
     PosteriorDraw,
@@ -35,7 +35,7 @@ from discreet.papers.grid_draws import (
     place_points,
     round_logs,
 )
-from discreet.values.budget import ZCDP, PureDP
+from discreet.values.budget import ZCDP, PureDP, Unit
 from discreet.values.errors import (
     AirlockError,
     FormatError,
@@ -47,7 +47,6 @@ from discreet.values.errors import (
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.table import Table
-from discreet.values.unit import Unit
 
 SCHEMA = Schema.of({"y": ["no", "yes"], "x": ["a", "b", "c"]})
 DAG_YX = DAG.build({"y": [], "x": ["y"]})

@@ -16,7 +16,7 @@ from discreet.doors.release import release as make_release_of_rows
 from discreet.entrance import open_ledger
 from discreet.judge.preview import rehearse
 from discreet.networks.formats.release import format_release, make_release, parse_release, read_release
-from discreet.papers.independent import independent
+from discreet.papers.parameters.independent import independent
 from discreet.values.budget import PureDP
 from discreet.values.errors import FormatError, LedgerError, Overspent
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 import discreet as dc
-from discreet.papers.ball_draw import BallPosterior
-from discreet.papers.sums import BoundedColumn
+from discreet.papers.estimators.ball_draw import BallPosterior
+from discreet.papers.estimators.sums import BoundedColumn
 from discreet.values.budget import PureDP
 from discreet.values.errors import LedgerError
 from discreet.values.schema import Attribute, Schema

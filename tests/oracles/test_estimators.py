@@ -20,15 +20,14 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from discreet.entrance import open_ledger
-from discreet.papers.ball_draw import BallPosterior, bound_record, calibrate_ball, draw_in_ball
-from discreet.papers.estimators import CHECKS_THAT_CANNOT_HOLD, PrivacyWarning
-from discreet.papers.naive_bayes import MECHANISMS, PrivateNaiveBayes
-from discreet.papers.regression import PrivateLinearRegression
-from discreet.papers.sums import BoundedColumn
-from discreet.values.budget import PureDP
+from discreet.papers.estimators.ball_draw import BallPosterior, bound_record, calibrate_ball, draw_in_ball
+from discreet.papers.estimators.naive_bayes import MECHANISMS, PrivateNaiveBayes
+from discreet.papers.estimators.regression import PrivateLinearRegression
+from discreet.papers.estimators.shared import CHECKS_THAT_CANNOT_HOLD, PrivacyWarning
+from discreet.papers.estimators.sums import BoundedColumn
+from discreet.values.budget import PureDP, Unit
 from discreet.values.errors import DataError, DiscreetError, MechanismError, Overspent, SchemaError
 from discreet.values.schema.bins import Bins
-from discreet.values.unit import Unit
 
 WIDE = Bins((-math.inf, -1.0, 0.0, 1.0, math.inf))
 

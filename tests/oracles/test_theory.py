@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from discreet.compute.inference import Engine
 from discreet.networks import examples
-from discreet.papers.theory import (
+from discreet.papers.parameters.theory import (
     Bounds,
     bound_above,
     bound_below,

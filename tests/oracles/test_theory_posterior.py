@@ -23,7 +23,7 @@ from discreet.papers.posterior.smoothness import (
     join_concentrations,
     sum_log_ratios,
 )
-from discreet.papers.theory_posterior import (
+from discreet.papers.posterior.theory import (
     bound_fourier,
     bound_maximum,
     bound_stealth,

@@ -20,7 +20,7 @@ from discreet.doors.release import release as make_release_of_rows
 from discreet.entrance import open_ledger
 from discreet.judge.verify import Verification, verify, verify_file
 from discreet.networks.formats.release import Release, format_release, make_release, parse_release
-from discreet.papers.independent import independent
+from discreet.papers.parameters.independent import independent
 from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP
 from discreet.values.errors import DiscreetError
 

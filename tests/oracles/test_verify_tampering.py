@@ -17,15 +17,14 @@ from discreet.doors.release import release as make_release_of_rows
 from discreet.entrance import open_ledger
 from discreet.judge.replay import replay
 from discreet.judge.report import make_page
-from discreet.judge.verification import Verification
-from discreet.judge.verify import verify, verify_file
+from discreet.judge.verify import Verification, verify, verify_file
 from discreet.learning.adaptive import adaptive
 from discreet.learning.learner import write_option
 from discreet.learning.privbayes import privbayes
 from discreet.learning.search_prices import Rates
 from discreet.networks.formats.release import format_release, make_release, parse_release
 from discreet.networks.network import Network
-from discreet.papers.independent import independent
+from discreet.papers.parameters.independent import independent
 from discreet.papers.posterior import fourier, laplace, maximum, sample
 from discreet.values.budget import PureDP
 from discreet.values.errors import FormatError, LedgerError

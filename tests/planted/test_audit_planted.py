@@ -19,7 +19,7 @@ from discreet.judge.attacks.published import Published
 from discreet.judge.audit import Audit, Outcome, audit_codes
 from discreet.judge.empirical_epsilon import EpsilonBound
 from discreet.networks.network import Network
-from discreet.papers.independent import independent
+from discreet.papers.parameters.independent import independent
 from discreet.values.budget import PureDP
 from discreet.values.graph import DAG
 from discreet.values.law import DiscreteLaplace

@@ -18,8 +18,8 @@ from discreet.learning.adaptive import adaptive
 from discreet.learning.planned import planned
 from discreet.learning.privbayes import privbayes
 from discreet.networks.network import Network
-from discreet.papers.dependent import dependent
-from discreet.papers.independent import compute_parameters, independent
+from discreet.papers.parameters.dependent import dependent
+from discreet.papers.parameters.independent import compute_parameters, independent
 from discreet.values.budget import PureDP
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement

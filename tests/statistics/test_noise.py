@@ -16,10 +16,9 @@ from discreet.core import noise as noise_module
 from discreet.core.mechanism import AdditiveNoise, Noise, Selection, calibrate_choice, calibrate_counts
 from discreet.core.noise import add_noise, choose
 from discreet.judge.noise_fit import fit_law
-from discreet.papers.subsample import Subsampling, draw_below, draw_subset
-from discreet.values.budget import ZCDP, PureDP
+from discreet.papers.parameters.subsample import Subsampling, draw_below, draw_subset
+from discreet.values.budget import ZCDP, PureDP, Unit
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace
-from discreet.values.unit import Unit
 
 ALPHA = 1e-6
 

@@ -18,17 +18,16 @@ from discreet.judge.noise_fit import fit_law
 from discreet.learning.learner import estimate_rows
 from discreet.networks import examples
 from discreet.networks.network import Network
-from discreet.papers.dependent import dependent
-from discreet.papers.independent import independent, join
-from discreet.papers.subsample import Subsampling
-from discreet.values.budget import PureDP
+from discreet.papers.parameters.dependent import dependent
+from discreet.papers.parameters.independent import independent, join
+from discreet.papers.parameters.subsample import Subsampling
+from discreet.values.budget import PureDP, Unit
 from discreet.values.errors import BudgetError, DiscreetError, GraphError, Overspent, TableError
 from discreet.values.graph import DAG
 from discreet.values.law import DiscreteLaplace
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
-from discreet.values.unit import Unit
 
 Learner = Callable[..., Network]
 LEARNERS: dict[str, Learner] = {

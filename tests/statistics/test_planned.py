@@ -19,7 +19,7 @@ from discreet.learning.plan import plan
 from discreet.learning.planned import estimate, planned
 from discreet.networks import examples
 from discreet.networks.network import Network
-from discreet.papers.independent import independent
+from discreet.papers.parameters.independent import independent
 from discreet.values.budget import ZCDP, ApproxDP, PureDP
 from discreet.values.errors import DiscreetError, GraphError, TableError
 from discreet.values.graph import DAG

@@ -14,21 +14,20 @@ from discreet.core.mechanism import calibrate_counts
 from discreet.core.noise import add_noise
 from discreet.entrance import open_counter
 from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
-from discreet.papers.ball_draw import calibrate_ball
-from discreet.papers.fourier import close_downward, make_basis
-from discreet.papers.grid_draws import (
+from discreet.papers.estimators.ball_draw import calibrate_ball
+from discreet.papers.estimators.sums import BoundedColumn
+from discreet.papers.posterior.basis import close_downward, make_basis
+from discreet.papers.posterior.grid_draws import (
     NodeGrid,
     PosteriorDraw,
     calibrate_maximum,
     calibrate_sample,
     make_lattice,
 )
-from discreet.papers.linear import LinearStatistics, ProductStatistics
-from discreet.papers.sums import BoundedColumn
-from discreet.values.budget import PureDP
+from discreet.papers.posterior.linear import LinearStatistics, ProductStatistics
+from discreet.values.budget import PureDP, Unit
 from discreet.values.schema import Attribute, Schema
 from discreet.values.table import Table
-from discreet.values.unit import Unit
 
 EPSILON = 2
 FAMILIES = (("y",), ("y", "x"))

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from discreet.core.conversion import read_delta, round_up
+from discreet.core.mechanism import read_delta, round_up
 from discreet.values.budget import ApproxDP
 from discreet.values.errors import BudgetError, MissingExtra
-from discreet.values.exact import Number
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace
+from discreet.values.text import Number
 
 
 def account_noise(

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from discreet.core.mechanism import AdditiveNoise, Noise, NoisyChoice, Selection, is_covered
 from discreet.values.budget import ZCDP, PureDP
 from discreet.values.errors import MechanismError
-from discreet.values.exact import float_above
 from discreet.values.table import Array
+from discreet.values.text import float_above
 
 CHUNK = 2**16
 """Cells per call into OpenDP, whose lists of boxed integers take ten times the memory of the array."""

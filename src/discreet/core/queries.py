@@ -26,16 +26,14 @@ from discreet.core.mechanism import (
 )
 from discreet.core.noise import add_noise, choose
 from discreet.core.scores import Score
-from discreet.values.budget import ApproxDP, Finite, PureDP
+from discreet.values.budget import ApproxDP, Finite, PureDP, Unit
 from discreet.values.errors import AirlockError, BudgetError, DataError
-from discreet.values.exact import Number
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.statement import Statement
 from discreet.values.table import Table
-from discreet.values.unit import Unit
-from discreet.values.wording import list_some, show
+from discreet.values.text import Number, list_some, show
 
 Answer = TypeVar("Answer")
 Told = TypeVar("Told", covariant=True)

@@ -13,7 +13,7 @@ from discreet.doors.printing import open_console, print_json
 
 if TYPE_CHECKING:
     from discreet.judge.comparison import NetworkDistance
-    from discreet.judge.verification import Verification
+    from discreet.judge.verify import Verification
 
 Model = Annotated[str, typer.Argument(help="A release or network (.json) or BIF file.")]
 

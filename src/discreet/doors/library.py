@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from discreet.judge.attacks.published import Published
     from discreet.judge.audit import Audit
     from discreet.judge.preview import Preview
-    from discreet.judge.verification import Verification
-    from discreet.values.budget import Finite
-    from discreet.values.exact import Number
-    from discreet.values.unit import Unit
+    from discreet.judge.verify import Verification
+    from discreet.values.budget import Finite, Unit
+    from discreet.values.text import Number
 
 
 def plan(

@@ -21,7 +21,7 @@ from discreet.values.schema import Schema
 
 if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
-    from discreet.judge.verification import Verification
+    from discreet.judge.verify import Verification
     from discreet.learning.greedy import Progress
     from discreet.networks.answer import Answer, Explanation
     from discreet.networks.credal import CredalNetwork
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from discreet.networks.network import Network
     from discreet.networks.posterior import Posterior
     from discreet.networks.synthetic import Rows
-    from discreet.values.budget import Finite
-    from discreet.values.exact import Number
-    from discreet.values.unit import Unit
+    from discreet.values.budget import Finite, Unit
+    from discreet.values.text import Number
 
 SchemaLike = Schema | str | os.PathLike[str] | Mapping[str, Sequence[str]]
 """A schema, the path of its TOML file, or the levels of each attribute by name."""

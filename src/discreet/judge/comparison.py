@@ -9,7 +9,7 @@ from typing import Any
 from discreet.compute.metrics import compare_conditionals, total_variation
 from discreet.networks.network import Network
 from discreet.values.errors import NetworkError
-from discreet.values.wording import show
+from discreet.values.text import show
 
 
 @dataclass(frozen=True, slots=True)

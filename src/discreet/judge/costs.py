@@ -7,12 +7,11 @@ from fractions import Fraction
 
 from discreet.core.mechanism import count_moves, is_covered
 from discreet.judge.attacks.published import Published, is_finite
-from discreet.papers.subsample import Subsampling
-from discreet.values.budget import ZCDP, Budget, Infinite, PureDP, budget_from_json
+from discreet.papers.parameters.subsample import Subsampling
+from discreet.values.budget import ZCDP, Budget, Infinite, PureDP, Unit, budget_from_json
 from discreet.values.errors import BudgetError, DiscreetError
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace
 from discreet.values.measurement import Measurement, NoiseLaw
-from discreet.values.unit import Unit
 
 
 def find_loss(law: NoiseLaw, unit: str) -> PureDP | ZCDP | Infinite:

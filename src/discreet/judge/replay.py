@@ -22,7 +22,7 @@ from discreet.values.errors import AirlockError, BudgetError, DiscreetError
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.statement import Debit, Statement
-from discreet.values.wording import show
+from discreet.values.text import show
 
 REPLAYED = WITH_GRAPH + WITHOUT_GRAPH
 """Learners whose choices can be read off what they publish."""

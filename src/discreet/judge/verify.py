@@ -14,20 +14,20 @@ import numpy as np
 from discreet.core.mechanism import is_covered
 from discreet.judge.costs import find_loss
 from discreet.judge.replay import find_obstacle, replay
-from discreet.judge.verification import Check, Verification
 from discreet.networks.formats.documents import MAX_BYTES, load_strictly
 from discreet.networks.formats.release import RELEASE, Release, parse_release, state_promise
-from discreet.papers.subsample import Subsampling
-from discreet.values.budget import ZCDP, Budget, Finite, Infinite, PureDP, require_finite
+from discreet.papers.parameters.subsample import Subsampling
+from discreet.values.budget import ZCDP, Budget, Finite, Infinite, PureDP, Unit, require_finite
 from discreet.values.errors import DiscreetError, FormatError
 from discreet.values.files import read_text
 from discreet.values.law import Exact
 from discreet.values.measurement import Measurement
-from discreet.values.unit import Unit
-from discreet.values.wording import show
+from discreet.values.text import show
 
 if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
+from dataclasses import dataclass
+from typing import Any, Literal
 
 TOLERANCE = 1e-9
 """How far a probability that is derived again may be off: other machines add in another order."""
@@ -299,3 +299,67 @@ def _check_ledger(release: Release, ledger: Ledger | None) -> str:
 
 def _name(found: Measurement) -> str:
     return f"the table over ({', '.join(found.axes)})"
+
+
+Outcome = Literal["adds up", "does not add up", "not all checked"]
+
+OPTIONAL = frozenset({"ledger"})
+"""What a reader may leave out without leaving the release unchecked: only the custodian has the ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at: what it is, whether it holds (None: it could not be looked at), and details."""
+
+    name: str
+    holds: bool | None
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was checked about a release."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What does not add up, in words."""
+        return tuple(f"{check.name}: {check.words}" for check in self.checks if check.holds is False)
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The names of the checks that could not be made, the ledger's among them if none was given."""
+        return tuple(check.name for check in self.checks if check.holds is None)
+
+    @property
+    def outcome(self) -> Outcome:
+        """A release adds up only if all that must be checked was: what nobody looked at proves nothing."""
+        if self.problems:
+            return "does not add up"
+        return "not all checked" if set(self.unchecked) - OPTIONAL else "adds up"
+
+    @property
+    def sound(self) -> bool:
+        """Whether the release adds up."""
+        return self.outcome == "adds up"
+
+    def conclude(self) -> str:
+        """The outcome in one line."""
+        if self.problems:
+            count = len(self.problems)
+            return f"{count} things do not add up" if count > 1 else "1 thing does not add up"
+        if not self.sound:
+            missing = [name for name in self.unchecked if name not in OPTIONAL]
+            return f"nothing is wrong in what was checked, but not checked: {', '.join(missing)}"
+        return "it adds up" if not self.unchecked else "it adds up; it was not held against a ledger"
+
+    def to_json(self) -> dict[str, Any]:
+        """The outcome as plain values."""
+        checks = [{"check": found.name, "holds": found.holds, "words": found.words} for found in self.checks]
+        return {
+            "sound": self.sound,
+            "outcome": self.outcome,
+            "not checked": list(self.unchecked),
+            "checks": checks,
+        }

@@ -22,11 +22,11 @@ from discreet.learning.parent_sets import (
     list_candidates,
 )
 from discreet.values.errors import BudgetError, MechanismError, TooLarge
-from discreet.values.exact import Number, read_positive
 from discreet.values.graph import DAG
 from discreet.values.law import DiscreteGaussian
 from discreet.values.measurement import Measurement
 from discreet.values.schema.encoding import Encoding, Kind
+from discreet.values.text import Number, read_positive
 
 if TYPE_CHECKING:
     from discreet.core.mechanism import Selection

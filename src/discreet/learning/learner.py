@@ -36,8 +36,8 @@ Prior = float | Mapping[str, npt.ArrayLike]
 
 HOMES = {
     "planned": "discreet.learning.planned",
-    "independent": "discreet.papers.independent",
-    "dependent": "discreet.papers.dependent",
+    "independent": "discreet.papers.parameters.independent",
+    "dependent": "discreet.papers.parameters.dependent",
     "adaptive": "discreet.learning.adaptive",
     "privbayes": "discreet.learning.privbayes",
 }

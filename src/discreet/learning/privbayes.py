@@ -25,11 +25,11 @@ from discreet.learning.parent_sets import Edge
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.errors import BudgetError, MechanismError
-from discreet.values.exact import Number, read_fraction, show_fraction
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.schema.encoding import Encoding, Kind
 from discreet.values.table import Table, count_cells
+from discreet.values.text import Number, read_fraction, show_fraction
 
 if TYPE_CHECKING:
     from discreet.core.mechanism import Selection

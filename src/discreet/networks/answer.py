@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.values.errors import QueryError
 from discreet.values.table import Array, Table
-from discreet.values.wording import list_some, show
+from discreet.values.text import list_some, show
 
 SHOWN = 12
 """How many levels a printed answer shows; the most probable ones if there are more."""

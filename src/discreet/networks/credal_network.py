@@ -36,7 +36,7 @@ from discreet.values.files import write_text
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.table import Array, Table
-from discreet.values.wording import show
+from discreet.values.text import show
 
 CREDAL_NETWORK = Kind(
     "a credal network", "discreet-credal-network", ("schema", "parents", "lower", "upper", "meaning")

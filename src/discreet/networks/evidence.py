@@ -12,7 +12,7 @@ from discreet.values.errors import DiscreetError, QueryError
 from discreet.values.schema import Attribute, Schema
 from discreet.values.schema.intake import open_table
 from discreet.values.table import require_cells
-from discreet.values.wording import list_some, show
+from discreet.values.text import list_some, show
 
 Given = Mapping[str, Any]
 Likelihood = Mapping[str, Mapping[str, float] | npt.ArrayLike]

@@ -14,7 +14,7 @@ from discreet.values.errors import GraphError, MissingExtra, NetworkError
 from discreet.values.graph import DAG
 from discreet.values.schema import Attribute, Schema
 from discreet.values.table import Array, Table
-from discreet.values.wording import list_some, show
+from discreet.values.text import list_some, show
 
 
 def to_pgmpy(network: Network) -> Any:

@@ -24,7 +24,7 @@ from discreet.values.errors import ImpossibleEvidence, NetworkError, QueryError,
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.table import Array, Table, count_cells, require_cells
-from discreet.values.wording import show
+from discreet.values.text import show
 
 COVERAGE = 0.95
 """How sure the intervals beside answers are."""

@@ -41,7 +41,7 @@ from discreet.values.graph import DAG
 from discreet.values.notebook import tabulate
 from discreet.values.schema import Schema
 from discreet.values.table import Table
-from discreet.values.wording import show
+from discreet.values.text import show
 
 NETWORK = Kind("a network", "discreet-network", ("schema", "parents", "cpts"), ("parents", "cpts"))
 

@@ -12,7 +12,7 @@ from discreet.networks.credal_network import CredalNetwork
 from discreet.networks.intervals import Intervals, require_intervals
 from discreet.networks.network import Network
 from discreet.values.errors import QueryError
-from discreet.values.wording import show
+from discreet.values.text import show
 
 FORMS = "P(lung | smoke=yes), P(lung=yes | smoke=yes), P(lung, bronc), MPE(dysp=yes) or MAP(lung | dysp=yes)"
 

@@ -19,7 +19,7 @@ from discreet.rows.readers.duck import NUMBER, Kind, classify_type
 from discreet.values.errors import DataError, SchemaError
 from discreet.values.schema import Attribute, Schema
 from discreet.values.schema.document import write_toml
-from discreet.values.wording import show
+from discreet.values.text import show
 
 REVIEW = "review: this is public from now on"
 MOST_LEVELS = 20

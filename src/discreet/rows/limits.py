@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from discreet.values.errors import DataError, TooLarge
 from discreet.values.schema import Schema
 from discreet.values.table import MAX_CELLS, require_cells
-from discreet.values.wording import list_some, show
+from discreet.values.text import list_some, show
 
 DEFAULT_MEMORY = 2**30
 """Half of it for codes kept between requests, half for the tables of one request; batches come on top."""

@@ -1,4 +1,4 @@
-"""Amounts of privacy loss as exact fractions."""
+"""Amounts of privacy loss as exact fractions, and the unit that they protect."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
+from enum import StrEnum
 from fractions import Fraction
 from typing import Any, Self
 
 from discreet.values.errors import BudgetError, Overspent
-from discreet.values.exact import Number, read_fraction, read_positive, show_equation, show_fraction
+from discreet.values.text import Number, read_fraction, read_positive, show_equation, show_fraction
 
 LARGEST = 10**9
 """Beyond it a number protects nothing; a look without privacy is `Infinite`, and says so."""
@@ -284,3 +285,19 @@ def _read_amount(value: Number, symbol: str) -> Fraction:
 def _round_weights(weights: Sequence[Fraction]) -> list[Fraction]:
     total = sum(weights)
     return [Fraction(max(1, round(weight * FLOAT_WEIGHT_GRAIN / total))) for weight in weights]
+
+
+class Unit(StrEnum):
+    """A record that is added or removed, or one that is replaced; each has its own sensitivities."""
+
+    ADD_REMOVE = "add-remove"
+    REPLACE_ONE = "replace-one"
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        raise BudgetError(f"the unit of privacy is add-remove or replace-one, not {value!r}")
+
+    @property
+    def fixes_rows(self) -> bool:
+        """Whether neighbouring tables have the same number of rows, so that this number is public."""
+        return self is Unit.REPLACE_ONE

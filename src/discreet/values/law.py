@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.values.errors import FormatError, MechanismError
-from discreet.values.exact import Number, read_positive, show_fraction
+from discreet.values.text import Number, read_positive, show_fraction
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

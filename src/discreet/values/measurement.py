@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.values.budget import Budget, budget_from_json
+from discreet.values.budget import Budget, Unit, budget_from_json
 from discreet.values.errors import BudgetError, FormatError, TableError
-from discreet.values.exact import read_fraction
 from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact, law_from_json
 from discreet.values.table import Table, count_cells, require_cells
-from discreet.values.unit import Unit
+from discreet.values.text import read_fraction
 
 NoiseLaw = DiscreteLaplace | DiscreteGaussian | Exact
 

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.values.budget import Budget, Finite, budget_from_json, finite_from_json
+from discreet.values.budget import Budget, Finite, Unit, budget_from_json, finite_from_json
 from discreet.values.errors import BudgetError, FormatError
-from discreet.values.unit import Unit
-from discreet.values.wording import list_some, show
+from discreet.values.text import list_some, show
 
 HASH = re.compile(r"[0-9a-f]{64}")
 MOST_TEXT = 2000

@@ -12,7 +12,7 @@ from discreet.compute.inference.propagation import log_sum
 from discreet.compute.triangulation import find_order, interaction_graph
 from discreet.values.graph import DAG
 from discreet.values.table import Table, require_cells
-from discreet.values.wording import list_some
+from discreet.values.text import list_some
 
 Evidence = Mapping[str, int]
 Likelihoods = Mapping[str, Floats]

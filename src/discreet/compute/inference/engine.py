@@ -14,7 +14,7 @@ from discreet.compute.inference.propagation import Beliefs, marginals, maximise,
 from discreet.values.errors import ImpossibleEvidence, QueryError
 from discreet.values.graph import DAG
 from discreet.values.table import MAX_CELLS, Table, require_cells
-from discreet.values.wording import list_some
+from discreet.values.text import list_some
 
 if TYPE_CHECKING:
     from discreet.compute.inference.compiled import Compiled

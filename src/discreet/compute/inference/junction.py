@@ -17,7 +17,7 @@ import numpy.typing as npt
 from discreet.compute.triangulation import CliqueTree, join, triangulate
 from discreet.values.errors import TooLarge
 from discreet.values.table import MAX_CELLS, Table, count_cells
-from discreet.values.wording import list_some
+from discreet.values.text import list_some
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

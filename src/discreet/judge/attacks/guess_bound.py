@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.core.conversion import imply_approx
+from discreet.core.mechanism import imply_approx
 from discreet.judge.tails import tabulate_binomial
 from discreet.values.budget import ZCDP, ApproxDP, Budget, Infinite, PureDP
 from discreet.values.errors import MechanismError

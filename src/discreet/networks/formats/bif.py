@@ -28,7 +28,7 @@ from discreet.values.files import read_text, write_text
 from discreet.values.graph import DAG
 from discreet.values.schema import Attribute, Schema
 from discreet.values.table import Array, Table, count_cells
-from discreet.values.wording import show
+from discreet.values.text import show
 
 MAX_BYTES = 2**25
 """The longest text that is read unasked, unpacked: six times the largest public network."""

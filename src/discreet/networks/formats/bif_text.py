@@ -18,7 +18,7 @@ from discreet.values.errors import FormatError, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.table import Table, count_cells
-from discreet.values.wording import show
+from discreet.values.text import show
 
 MAX_NAME = 4096
 """The longest name of a variable or a state."""

@@ -24,7 +24,7 @@ from discreet.values.measurement import Measurement, read_cost, read_unit
 from discreet.values.schema import Schema
 from discreet.values.statement import Statement
 from discreet.values.table import Table, count_cells
-from discreet.values.wording import list_some, show
+from discreet.values.text import list_some, show
 
 MAX_BYTES = 2**26
 """The longest text that is read unasked, unpacked."""

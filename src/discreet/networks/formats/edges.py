@@ -18,7 +18,7 @@ from itertools import pairwise
 from discreet.values.errors import GraphError
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
-from discreet.values.wording import show
+from discreet.values.text import show
 
 _TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|(->|→)|((?:(?!->)[^"#→])+))')
 

@@ -29,11 +29,10 @@ from discreet.networks.formats.documents import (
 from discreet.networks.network import NETWORK, Network
 from discreet.networks.posterior import POSTERIOR, Posterior
 from discreet.networks.provenance import Provenance
-from discreet.values.budget import ZCDP, ApproxDP, Infinite
+from discreet.values.budget import ZCDP, ApproxDP, Infinite, Unit
 from discreet.values.errors import FormatError
 from discreet.values.files import read_text, write_text
-from discreet.values.unit import Unit
-from discreet.values.wording import list_some, show
+from discreet.values.text import list_some, show
 
 RELEASE = Kind("a release", "discreet-release", ("promise", "network", "provenance", "software"))
 SOFTWARE = ("discreet", "numpy", "opendp")

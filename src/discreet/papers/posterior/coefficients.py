@@ -9,14 +9,14 @@ import numpy as np
 from discreet.learning.learner import Prior, arrange_graph, stated
 from discreet.networks.posterior import Posterior
 from discreet.networks.provenance import Provenance
-from discreet.papers.fourier import (
+from discreet.papers.posterior.basis import (
     bound_cells,
     close_downward,
     count_coefficients,
     make_basis,
     reconstruct,
 )
-from discreet.papers.linear import LinearStatistics, ProductStatistics
+from discreet.papers.posterior.linear import LinearStatistics, ProductStatistics
 from discreet.papers.posterior.updates import make_posterior, require_prior
 from discreet.values.errors import MechanismError
 from discreet.values.graph import DAG

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from discreet.learning.learner import Prior, arrange_graph, stated
 from discreet.networks.network import Network
-from discreet.papers.grid_draws import POINTS, calibrate_maximum
+from discreet.papers.posterior.grid_draws import POINTS, calibrate_maximum
 from discreet.papers.posterior.samples import make_network
 from discreet.papers.posterior.updates import require_prior
 from discreet.values.graph import DAG

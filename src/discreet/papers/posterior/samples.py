@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.learning.learner import Prior, arrange_graph, stated
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.papers.grid_draws import POINTS, PosteriorDraw, calibrate_sample, place_points
+from discreet.papers.posterior.grid_draws import POINTS, PosteriorDraw, calibrate_sample, place_points
 from discreet.papers.posterior.updates import require_prior
 from discreet.values.errors import MechanismError
 from discreet.values.graph import DAG

@@ -10,7 +10,7 @@ from discreet.values.errors import DataError
 from discreet.values.schema import Attribute
 from discreet.values.schema.bins import Bins
 from discreet.values.schema.columns import EXACT
-from discreet.values.wording import show
+from discreet.values.text import show
 
 FEW = 64
 """Up to this many levels are compared one by one; more are joined as a small table."""

@@ -18,7 +18,7 @@ from discreet.values.errors import AirlockError, DataError, MissingExtra
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.table import Table
-from discreet.values.wording import show
+from discreet.values.text import show
 
 
 class PushdownCounter:

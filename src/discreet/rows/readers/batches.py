@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from discreet.rows.limits import MAX_WEIGHT
 from discreet.values.errors import DataError
-from discreet.values.wording import show
+from discreet.values.text import show
 
 Floats = npt.NDArray[np.float64]
 Numbers = tuple[list[Floats], npt.NDArray[np.int64] | None]

@@ -26,7 +26,7 @@ from discreet.values.errors import DataError, DiscreetError, TooLarge
 from discreet.values.schema import Attribute, Schema
 from discreet.values.schema.bins import Bins
 from discreet.values.schema.columns import EXACT
-from discreet.values.wording import show
+from discreet.values.text import show
 
 BATCH = 1 << 17
 """Rows that DuckDB hands over at a time."""

@@ -14,7 +14,7 @@ from discreet.rows.readers.batches import Batch, Numbers, check_numbers, check_w
 from discreet.rows.readers.sources import list_wanted, place_columns, quote_name
 from discreet.values.errors import DataError
 from discreet.values.schema import Schema
-from discreet.values.wording import list_some, show
+from discreet.values.text import list_some, show
 
 SLICE = 1 << 16
 """Rows encoded at a time."""

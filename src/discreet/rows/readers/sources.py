@@ -15,7 +15,7 @@ from typing import Any
 from discreet.rows.limits import Limits, choose_threads
 from discreet.values.errors import DataError
 from discreet.values.schema import Schema
-from discreet.values.wording import list_some, show
+from discreet.values.text import list_some, show
 
 CSV_ENDINGS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 PARQUET_ENDINGS = (".parquet", ".pq")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.values.errors import SchemaError
-from discreet.values.wording import show
+from discreet.values.text import show
 
 Closed = Literal["left", "right"]
 

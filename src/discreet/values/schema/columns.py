@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from discreet.values.errors import DataError
 from discreet.values.schema.intake import Coded, Form, Numbers, open_column, open_table, refuse_lengths
-from discreet.values.wording import list_some, show
+from discreet.values.text import list_some, show
 
 if TYPE_CHECKING:
     from discreet.values.schema import Attribute, Schema

@@ -15,7 +15,7 @@ from discreet.values.errors import SchemaError
 from discreet.values.schema import columns
 from discreet.values.schema.bins import Bins, Closed
 from discreet.values.schema.taxonomy import Group, Taxonomy
-from discreet.values.wording import list_some, require_label, require_name, show
+from discreet.values.text import list_some, require_label, require_name, show
 
 __all__ = ["MAX_LEVELS", "Attribute", "Bins", "Group", "Schema", "Taxonomy"]
 

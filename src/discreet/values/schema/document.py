@@ -14,7 +14,7 @@ from discreet.values.errors import DiscreetError, FormatError, SchemaError
 from discreet.values.schema import Attribute, Schema
 from discreet.values.schema.bins import Bins, write_number
 from discreet.values.schema.taxonomy import MAX_HEIGHT, Group, Taxonomy
-from discreet.values.wording import list_some, show
+from discreet.values.text import list_some, show
 
 FORMAT = 1
 """The version of the format; a file that says another one is refused, a file that says none has this one."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from discreet.values.errors import SchemaError, TableError
 from discreet.values.schema import Attribute, Schema
 from discreet.values.table import Array, Table
-from discreet.values.wording import show
+from discreet.values.text import show
 
 Kind = Literal["vanilla", "binary", "hierarchical"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.values.errors import DataError
-from discreet.values.wording import show
+from discreet.values.text import show
 
 BLOCK = 2**20
 """Rows handled at a time, so that what is made on the way to the codes stays small beside the column."""

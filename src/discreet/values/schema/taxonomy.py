@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from discreet.values.errors import SchemaError
-from discreet.values.wording import list_some, require_label, require_name, show
+from discreet.values.text import list_some, require_label, require_name, show
 
 MAX_HEIGHT = 32
 """The tallest tree accepted: 2³² levels in pairs of pairs, and far below Python's recursion limit."""

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from discreet.papers.estimators import (
+from discreet.papers.estimators.shared import (
     Domain,
     declare_features,
     name_features,
@@ -17,9 +17,9 @@ from discreet.papers.estimators import (
 )
 from discreet.papers.posterior import fourier, laplace, maximum, sample
 from discreet.values.errors import DataError, MechanismError, MissingExtra
-from discreet.values.exact import Number
 from discreet.values.graph import DAG
 from discreet.values.schema import Attribute, Schema
+from discreet.values.text import Number
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin

@@ -13,9 +13,9 @@ from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
 from discreet.values.budget import PureDP
 from discreet.values.errors import SchemaError
-from discreet.values.exact import Number
 from discreet.values.schema import Attribute, Schema
 from discreet.values.schema.bins import Bins
+from discreet.values.text import Number
 
 Domain = int | Bins | Attribute | Sequence[object]
 """The public values of a feature: how many whole numbers from 0 on, edges, a whole attribute, or a list of levels."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from discreet.papers.fourier import bound_cells, close_downward, count_coefficients
+from discreet.papers.posterior.basis import bound_cells, close_downward, count_coefficients
 from discreet.values.errors import MechanismError
 from discreet.values.graph import DAG
 from discreet.values.table import count_cells

@@ -15,7 +15,7 @@ from discreet.core.queries import Tables
 from discreet.learning.learner import Prior, arrange_graph, estimate_rows, read_prior, stated
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.papers.subsample import Subsampling, sample_tables
+from discreet.papers.parameters.subsample import Subsampling, sample_tables
 from discreet.values.errors import TableError
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement

@@ -12,16 +12,16 @@ import numpy as np
 from discreet.learning.learner import Prior, arrange_graph, read_prior, stated
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.papers.allocation import Allocation, estimate_error, plan_allocation
-from discreet.papers.independent import Parameters, Weights, compute_parameters, predict_error
+from discreet.papers.parameters.allocation import Allocation, estimate_error, plan_allocation
+from discreet.papers.parameters.independent import Parameters, Weights, compute_parameters, predict_error
 from discreet.values.errors import BudgetError, TableError
-from discreet.values.exact import Number, read_fraction, show_fraction
 from discreet.values.graph import DAG
 from discreet.values.table import Array, Table
+from discreet.values.text import Number, read_fraction, show_fraction
 
 if TYPE_CHECKING:
     from discreet.core.queries import Keeper, Spend
-    from discreet.papers.subsample import Subsampling
+    from discreet.papers.parameters.subsample import Subsampling
 
 
 @stated
@@ -99,7 +99,7 @@ def dependent(
 
 def plan_sampling(airlock: Keeper, rate: Number) -> Subsampling | None:
     """A coin of probability β for each row, or β·n rows where n is public; None at β = 1, which is no sampling."""
-    from discreet.papers.subsample import Subsampling
+    from discreet.papers.parameters.subsample import Subsampling
 
     beta = read_fraction(rate, "the sampling rate", BudgetError)
     if not 0 < beta <= 1:

@@ -18,15 +18,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.conversion import afford_pure
 from discreet.core.counter import TrueCounts
-from discreet.core.mechanism import NoisyChoice, Selection, calibrate_choice
+from discreet.core.mechanism import NoisyChoice, Selection, afford_pure, calibrate_choice
 from discreet.core.noise import choose
-from discreet.values.budget import Finite
+from discreet.values.budget import Finite, Unit
 from discreet.values.errors import MechanismError
-from discreet.values.exact import float_below
 from discreet.values.table import Array
-from discreet.values.unit import Unit
+from discreet.values.text import float_below
 
 Integers = npt.NDArray[np.int64]
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from discreet.papers.ball_draw import arrange_sums, calibrate_ball
-from discreet.papers.estimators import open_account
-from discreet.papers.sums import BoundedColumn, Sums
+from discreet.papers.estimators.ball_draw import arrange_sums, calibrate_ball
+from discreet.papers.estimators.shared import open_account
+from discreet.papers.estimators.sums import BoundedColumn, Sums
 from discreet.values.budget import Finite
 from discreet.values.errors import DataError, MechanismError, MissingExtra
-from discreet.values.exact import Number
 from discreet.values.schema import Attribute, Schema
+from discreet.values.text import Number
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin

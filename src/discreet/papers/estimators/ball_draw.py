@@ -17,14 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.conversion import afford_pure
 from discreet.core.counter import TrueCounts
-from discreet.core.mechanism import is_covered
-from discreet.papers.sums import BoundedColumn, count_steps
-from discreet.values.budget import Finite, PureDP
+from discreet.core.mechanism import afford_pure, is_covered
+from discreet.papers.estimators.sums import BoundedColumn, count_steps
+from discreet.values.budget import Finite, PureDP, Unit
 from discreet.values.errors import MechanismError
-from discreet.values.exact import float_above, float_below
-from discreet.values.unit import Unit
+from discreet.values.text import float_above, float_below
 
 Floats = npt.NDArray[np.float64]
 
