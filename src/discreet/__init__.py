@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from discreet.learning import greedy as structure
     from discreet.networks import credal, examples
     from discreet.networks.formats.bif import read_bif, write_bif
-    from discreet.networks.formats.model_files import read_network, write_network
-    from discreet.networks.formats.release import read_release, write_release
+    from discreet.networks.formats.release import read_network, read_release, write_network, write_release
     from discreet.networks.network import Network
     from discreet.networks.synthetic import Rows
     from discreet.papers import posterior
@@ -101,11 +100,11 @@ _HOMES = {
     "release": "discreet.doors.release",
     "verify": "discreet.doors.library",
     "read_bif": "discreet.networks.formats.bif",
-    "read_network": "discreet.networks.formats.model_files",
+    "read_network": "discreet.networks.formats.release",
     "read_release": "discreet.networks.formats.release",
     "structure": "discreet.learning.greedy",
     "write_bif": "discreet.networks.formats.bif",
-    "write_network": "discreet.networks.formats.model_files",
+    "write_network": "discreet.networks.formats.release",
     "write_release": "discreet.networks.formats.release",
 }
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.networks.formats.edges import parse_arrows, parse_edges
-from discreet.networks.formats.model_files import read_graph
+from discreet.networks.formats.release import read_graph
 from discreet.values.errors import DiscreetError, GraphError
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema

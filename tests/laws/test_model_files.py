@@ -16,8 +16,7 @@ import discreet as dc
 from discreet.doors.cli import main
 from discreet.networks.credal import CredalNetwork, contaminate
 from discreet.networks.formats.documents import describe_provenance
-from discreet.networks.formats.model_files import read_graph, read_model
-from discreet.networks.formats.release import Release, parse, read, read_release
+from discreet.networks.formats.release import Release, parse, read, read_graph, read_model, read_release
 from discreet.networks.network import Network
 from discreet.networks.posterior import Posterior
 from discreet.values.errors import DiscreetError, FormatError

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from discreet.networks import examples
 from discreet.networks.formats.documents import load_strictly
-from discreet.networks.formats.model_files import parse_network, read_network, write_network
+from discreet.networks.formats.release import parse_network, read_network, write_network
 from discreet.networks.network import NETWORK, Network
 from discreet.values.errors import DiscreetError, FormatError, TooLarge
 from discreet.values.graph import DAG

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.compute.bounds import bound, list_vertices, pose
-from discreet.compute.bounds.bracket import list_orders
 from discreet.compute.bounds.outer import Induction, bound_below
+from discreet.compute.bounds.problem import list_orders
 from discreet.values.errors import ImpossibleEvidence
 from discreet.values.graph import DAG
 from discreet.values.table import Table
@@ -238,8 +238,8 @@ def test_a_dense_graph_gets_coarser_bounds_that_still_hold(monkeypatch: pytest.M
         upper.append(Table(dag.family(name), 0.95 * point + 0.05))
     functions = np.array([[1.0, 0.0]])
     roomy = bound(dag, lower, upper, ["x11"], functions, {"x2": [0]})
-    monkeypatch.setattr("discreet.compute.bounds.bracket.CELLS", 2)
-    monkeypatch.setattr("discreet.compute.bounds.bracket.LEAST", 2**4)
+    monkeypatch.setattr("discreet.compute.bounds.outer.CELLS", 2)
+    monkeypatch.setattr("discreet.compute.bounds.outer.LEAST", 2**4)
     tight = bound(dag, lower, upper, ["x11"], functions, {"x2": [0]}, method="outer")
     assert tight.coarse
     assert tight.lower[0] <= roomy.lower[0] + CLOSE

@@ -48,8 +48,7 @@ def query(
 ) -> None:
     """Ask what-if questions: distributions, probabilities, the most probable explanation; intervals stand beside."""
     from discreet.networks.credal_network import CredalNetwork
-    from discreet.networks.formats.model_files import find_network
-    from discreet.networks.formats.release import read
+    from discreet.networks.formats.release import find_network, read
     from discreet.networks.intervals import Intervals
     from discreet.networks.question import Question, check_intervals
 
@@ -85,7 +84,7 @@ def synthesize(
     ] = False,
 ) -> None:
     """Draw synthetic rows from a network, all of them or only those with certain levels."""
-    from discreet.networks.formats.model_files import read_model
+    from discreet.networks.formats.release import read_model
     from discreet.networks.question import read_levels
 
     model = read_model(network)

@@ -110,8 +110,7 @@ def _open_published(
     from discreet.entrance import read_codes
     from discreet.judge.attacks.published import Published
     from discreet.networks.credal import CredalNetwork
-    from discreet.networks.formats.model_files import read_graph
-    from discreet.networks.formats.release import Release, read
+    from discreet.networks.formats.release import Release, read, read_graph
     from discreet.networks.network import Network
     from discreet.networks.posterior import Posterior
     from discreet.networks.synthetic import Rows

@@ -172,7 +172,7 @@ def read_schema(schema: SchemaLike) -> Schema:
 
 def read_dag(graph: Any, schema: Schema) -> DAG:
     """The graph that is meant, its nodes in the order of the schema."""
-    from discreet.networks.formats.model_files import read_graph
+    from discreet.networks.formats.release import read_graph
     from discreet.networks.network import Network
 
     if isinstance(graph, str | os.PathLike):

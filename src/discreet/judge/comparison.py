@@ -80,7 +80,7 @@ def compare(
 
 
 def _open_network(network: Network | str | os.PathLike[str]) -> Network:
-    from discreet.networks.formats.model_files import read_model
+    from discreet.networks.formats.release import read_model
 
     return network if isinstance(network, Network) else read_model(network)
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from discreet.compute.bounds import bound
+from discreet.compute.bounds import bound_outer
 from discreet.compute.bounds.counting import bound_conditionals, bound_counts
 from discreet.networks.answer import Answer
 from discreet.networks.calibrated import MOST_LEVELS as MOST_ASKED
@@ -258,14 +258,12 @@ class IntervalPolicy:
                 return self._calibrated.bound(targets, functions, evidence), self._calibrated.meaning
             if self._guaranteed is None:
                 self._guaranteed = bound_tables(self.schema, self.dag, self.provenance)
-            found = bound(
-                self.dag, *self._guaranteed, targets, functions, evidence,
-                method="outer", max_work=None if kind else MOST_WORK,
-            )  # fmt: skip
+            work = None if kind else MOST_WORK
+            ends = bound_outer(self.dag, *self._guaranteed, targets, functions, evidence, max_work=work)
         except ImpossibleEvidence:  # within the intervals, though not at the estimate
             return None, IMPOSSIBLE
         except (TooLarge, NetworkError) as error:
             if kind is not None:
                 raise
             return None, SLOW if isinstance(error, TooLarge) else f"{str(error)[:1].upper()}{str(error)[1:]}."
-        return (found.lower, found.upper), state_guarantee(COVERAGE)
+        return ends, state_guarantee(COVERAGE)

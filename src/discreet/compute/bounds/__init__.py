@@ -4,6 +4,7 @@ from discreet.compute.bounds.bracket import Bracket, Method, bound
 from discreet.compute.bounds.counting import bound_conditionals, bound_counts
 from discreet.compute.bounds.decision import find_candidates
 from discreet.compute.bounds.inner import Elimination
+from discreet.compute.bounds.outer import bound_outer
 from discreet.compute.bounds.problem import centre_of, list_vertices, pose, tighten
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "bound",
     "bound_conditionals",
     "bound_counts",
+    "bound_outer",
     "centre_of",
     "find_candidates",
     "list_vertices",

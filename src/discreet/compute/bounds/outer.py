@@ -30,19 +30,42 @@ V(μ) is a minimum of finitely many functions A − μB, one for each choice of 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.compute.bounds.problem import ConditionalSets, Floats, Problem
-from discreet.values.errors import TooLarge
-from discreet.values.table import count_cells
+from discreet.compute.bounds.problem import (
+    ConditionalSets,
+    Direction,
+    Floats,
+    LevelSets,
+    Problem,
+    list_orders,
+    order_greedily,
+    pose,
+)
+from discreet.values.errors import ImpossibleEvidence, TooLarge
+from discreet.values.graph import DAG
+from discreet.values.table import Table, count_cells
 
 Scope = tuple[int, ...]
 Ints = npt.NDArray[np.intp]
 Message = tuple[Floats, Floats]
+
+TRIES = 6
+"""How many elimination orders the outer bound tries."""
+
+CELLS = 2**20
+"""The cells of the largest array: above it, outer bounds are taken over fewer contexts, and there are no inner ones."""
+
+LEAST = 2**12
+"""The cells that a single function may have in any case."""
+
+WORK = 2**23
+"""Orders are tried, cheapest first, until they have this many cells together; a pass takes about a second then."""
 
 NEWTON = 60
 """The most Newton steps; four or five are usual."""
@@ -327,3 +350,83 @@ def bound_below(
         found.append(find_root(descend, functions, start))
     best = np.array(found)
     return best.max(axis=0), best.argmax(axis=0)
+
+
+def require_possible(dag: DAG, lower: Sequence[Table], upper: Sequence[Table], evidence: LevelSets) -> None:
+    """Refuse evidence that has probability zero in every network of the credal set.
+
+    An upper bound on P(evidence) is 0 exactly then: it is positive if some levels with positive upper ends lead to
+    the evidence, and then some network gives weight to all of them.
+    """
+    above = dag.ancestors(evidence)
+    if all(upper[dag.index(name)].values.min() > 0 for name in above):
+        return
+    problem = pose(dag, lower, upper, (), np.zeros(1), evidence, whole=True)
+    try:
+        induction = Induction(problem, order_greedily(problem, Direction.FREE, 0.0, random.Random(0)), CELLS)
+    except TooLarge:
+        return
+    if induction.coarse:
+        return  # too wide to tell; the outer bounds hold all the same
+    sets = [local.sets for local in problem.locals]
+    messages = induction.listen(sets, induction.spread(sets))
+    if not all((messages[key][1] > 0).all() for key in induction.unmet):
+        raise ImpossibleEvidence("the evidence has probability zero in every network of the credal set")
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """For each function a value that no network of the credal set goes below; coarse if tables had to be."""
+
+    values: Floats
+    coarse: bool
+
+
+def search_outside(
+    problem: Problem, functions: Floats, start: Floats, tries: int, max_work: int | None
+) -> tuple[Sides, list[Induction], npt.NDArray[np.intp]]:
+    """The best bounds of several orders of elimination, the orders, and which was best for each function."""
+    limit = max(CELLS // len(functions), LEAST)
+    inductions = [Induction(problem, order, limit) for order in list_orders(problem, tries)]
+    fine = [induction for induction in inductions if not induction.coarse]
+    if not fine:  # coarse bounds gain little from size, and take many Newton steps
+        fine = [Induction(problem, induction.order, max(limit // 8, LEAST)) for induction in inductions]
+    fine.sort(key=lambda induction: induction.cells)
+    cheapest = fine[0].cells * len(functions)
+    if max_work is not None and cheapest > max_work:
+        raise TooLarge(f"bounds would work through {cheapest:,} cells; at most {max_work:,} are allowed")
+    spent = np.cumsum([induction.cells * len(functions) for induction in fine])
+    most = WORK if max_work is None else min(WORK, max_work)
+    fine = fine[: max(1, int(np.searchsorted(spent, most)))]  # the cheapest in any case
+    values, best = bound_below(problem, functions, start, fine)
+    flat = functions.reshape(len(functions), -1)
+    low, high = flat.min(axis=1), flat.max(axis=1)
+    values = np.maximum(values - WIDENING * (high - low), low)
+    return Sides(values, all(induction.coarse for induction in fine)), fine, best
+
+
+def bound_outside(problem: Problem, functions: Floats, tries: int, max_work: int | None) -> Sides:
+    """A value below every network's E[f | evidence], for each function; Newton's method starts at the greatest f."""
+    greatest = functions.reshape(len(functions), -1).max(axis=1)
+    return search_outside(problem, functions, greatest, tries, max_work)[0]
+
+
+def bound_outer(
+    dag: DAG,
+    lower: Sequence[Table],
+    upper: Sequence[Table],
+    targets: Sequence[str],
+    functions: Floats,
+    evidence: LevelSets,
+    *,
+    max_work: int | None = None,
+) -> tuple[Floats, Floats]:
+    """Outer bounds alone on E[f(targets) | evidence], for each f along the first axis of `functions`."""
+    require_possible(dag, lower, upper, evidence)
+    problem = pose(dag, lower, upper, targets, functions, evidence)
+    if problem.settled:
+        return problem.functions, problem.functions
+    doubled = np.concatenate([problem.functions, -problem.functions])  # above f is below −f
+    ends = bound_outside(problem, doubled, TRIES, max_work).values
+    count = len(problem.functions)
+    return ends[:count], -ends[count:]
