@@ -10,11 +10,11 @@ from discreet.judge.attacks.published import Published, is_finite
 from discreet.papers.parameters.subsample import Subsampling
 from discreet.values.budget import ZCDP, Budget, Infinite, PureDP, Unit, budget_from_json
 from discreet.values.errors import BudgetError, DiscreetError
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace
-from discreet.values.measurement import Measurement, NoiseLaw
+from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Law
+from discreet.values.measurement import Measurement
 
 
-def find_loss(law: NoiseLaw, unit: str) -> PureDP | ZCDP | Infinite:
+def find_loss(law: Law, unit: str) -> PureDP | ZCDP | Infinite:
     """What one table of counts with this noise gives away: ε = Δ₁/s for Laplace, ρ = Δ₂²/2σ² for Gaussian."""
     moves = count_moves(Unit(unit))
     if isinstance(law, DiscreteLaplace):

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.values.errors import FormatError, MechanismError
-from discreet.values.text import Number, read_positive, show_fraction
+from discreet.values.text import Number, read_positive, require_share, show_fraction
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -24,22 +24,68 @@ _TABULATED = 10_000.0  # up to this σ the tails are summed cell by cell, above 
 _REACH = 39.0  # e^(-39²/2) is below the smallest float, so nothing lies further out than 39 σ
 
 
-class Law(Protocol):
-    """What an additive integer noise is known by; every function takes a number or an array."""
+class _Symmetric:
+    """What two laws of noise around 0 share: all follows from the logarithms of their chances and from their tails."""
+
+    __slots__ = ()
+
+    def log_pmf(self, k: npt.ArrayLike) -> Floats:
+        """The logarithm of the probability of exactly k."""
+        raise NotImplementedError
+
+    def _beyond(self, k: Integers) -> Floats:
+        """P(X ≥ k) for k ≥ 1."""
+        raise NotImplementedError
 
     @property
-    def variance(self) -> float: ...
-    def log_pmf(self, k: npt.ArrayLike) -> Floats: ...
-    def pmf(self, k: npt.ArrayLike) -> Floats: ...
-    def cdf(self, k: npt.ArrayLike) -> Floats: ...
-    def survival(self, k: npt.ArrayLike) -> Floats: ...
-    def quantile(self, p: npt.ArrayLike) -> Integers: ...
-    def bound(self, coverage: float, cells: int = 1) -> int: ...
-    def to_json(self) -> dict[str, str]: ...
+    def _reach(self) -> float:
+        """A number that the noise never exceeds in float64."""
+        raise NotImplementedError
+
+    def pmf(self, k: npt.ArrayLike) -> Floats:
+        """The probability of exactly k."""
+        return np.exp(self.log_pmf(k))
+
+    def cdf(self, k: npt.ArrayLike) -> Floats:
+        """The probability of at most k."""
+        whole = _integers(k)
+        return np.where(whole < 0, self._beyond(-whole), 1.0 - self._beyond(whole + 1))
+
+    def survival(self, k: npt.ArrayLike) -> Floats:
+        """The probability of more than k, with full relative precision far out."""
+        return self.cdf(-_integers(k) - 1)  # the law is symmetric
+
+    def quantile(self, p: npt.ArrayLike) -> Integers:
+        """The smallest k with cdf(k) ≥ p, by bisection on whichever tail carries the digits of p."""
+        wanted = _probabilities(p)
+        low = np.full(wanted.shape, -math.ceil(self._reach), dtype=np.int64)  # cdf(low) < p
+        high = -low  # cdf(high) ≥ p
+        while np.any(high - low > 1):
+            middle = (low + high) // 2
+            enough = np.where(wanted < 0.5, self.cdf(middle) >= wanted, self.survival(middle) <= 1.0 - wanted)
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return high
+
+    def bound(self, coverage: float, cells: int = 1) -> int:
+        """The smallest h that |noise| exceeds in none of `cells` cells with probability ≥ coverage.
+
+        The cells' noises are independent: (1 − P(|X| > h))^cells ≥ coverage.
+        """
+        require_share(coverage, "the coverage", MechanismError)
+        if cells < 1:
+            raise MechanismError(f"a bound covers at least 1 cell, not {cells}")
+        allowed = -math.expm1(math.log(coverage) / cells)
+        low, high = -1, 1
+        while 2.0 * float(self.survival(high)) > allowed:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if 2.0 * float(self.survival(middle)) <= allowed else (middle, high)
+        return high
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplace:
+class DiscreteLaplace(_Symmetric):
     """The two-sided geometric law, P(k) = tanh(1/2s)·exp(−|k|/s) with scale s."""
 
     scale: Fraction
@@ -58,26 +104,20 @@ class DiscreteLaplace:
         rate = float(1 / self.scale)
         return np.asarray(math.log(math.tanh(rate / 2)) - np.abs(_integers(k)) * rate)
 
-    def pmf(self, k: npt.ArrayLike) -> Floats:
-        """The probability of exactly k."""
-        return np.exp(self.log_pmf(k))
+    def log_moment(self, t: Floats) -> Floats:
+        """log E e^{tX}, infinite from t = 1/s on."""
+        rate = float(1 / self.scale)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = (
+                2.0 * math.log(-math.expm1(-rate))
+                - np.log(-np.expm1(t - rate))
+                - np.log(-np.expm1(-t - rate))
+            )
+        return np.where(np.abs(t) < rate, found, math.inf)
 
-    def cdf(self, k: npt.ArrayLike) -> Floats:
-        """The probability of at most k."""
-        whole = _integers(k)
-        return np.where(whole < 0, self._beyond(-whole), 1.0 - self._beyond(whole + 1))
-
-    def survival(self, k: npt.ArrayLike) -> Floats:
-        """The probability of more than k, with full relative precision far out."""
-        return self.cdf(-_integers(k) - 1)  # the law is symmetric
-
-    def quantile(self, p: npt.ArrayLike) -> Integers:
-        """The smallest k with cdf(k) ≥ p."""
-        return _search_quantile(self, p, reach=800.0 * float(self.scale) + 2.0)
-
-    def bound(self, coverage: float, cells: int = 1) -> int:
-        """The smallest h that |noise| exceeds in none of `cells` cells with probability ≥ coverage."""
-        return _search_bound(self, coverage, cells)
+    @property
+    def _reach(self) -> float:
+        return 800.0 * float(self.scale) + 2.0
 
     def to_json(self) -> dict[str, str]:
         """The name of the law and its exact parameter."""
@@ -93,7 +133,7 @@ class DiscreteLaplace:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussian:
+class DiscreteGaussian(_Symmetric):
     """The discrete Gaussian law, P(k) = exp(−k²/2σ²) / Σ_j exp(−j²/2σ²), with σ² exact [CKS20, Def. 1]."""
 
     sigma2: Fraction
@@ -120,26 +160,13 @@ class DiscreteGaussian:
         real = _integers(k).astype(np.float64)
         return np.asarray(-(real * real) / (2.0 * float(self.sigma2)) - _log_total(self.sigma2))
 
-    def pmf(self, k: npt.ArrayLike) -> Floats:
-        """The probability of exactly k."""
-        return np.exp(self.log_pmf(k))
+    def log_moment(self, t: Floats) -> Floats:
+        """At least log E e^{tX}: that of the normal law with the same σ² [CKS20, Lemma 9]."""
+        return np.asarray(float(self.sigma2) * t**2 / 2.0)
 
-    def cdf(self, k: npt.ArrayLike) -> Floats:
-        """The probability of at most k."""
-        whole = _integers(k)
-        return np.where(whole < 0, self._beyond(-whole), 1.0 - self._beyond(whole + 1))
-
-    def survival(self, k: npt.ArrayLike) -> Floats:
-        """The probability of more than k, with full relative precision far out."""
-        return self.cdf(-_integers(k) - 1)  # the law is symmetric
-
-    def quantile(self, p: npt.ArrayLike) -> Integers:
-        """The smallest k with cdf(k) ≥ p."""
-        return _search_quantile(self, p, reach=_REACH * math.sqrt(float(self.sigma2)) + 2.0)
-
-    def bound(self, coverage: float, cells: int = 1) -> int:
-        """The smallest h that |noise| exceeds in none of `cells` cells with probability ≥ coverage."""
-        return _search_bound(self, coverage, cells)
+    @property
+    def _reach(self) -> float:
+        return _REACH * math.sqrt(float(self.sigma2)) + 2.0
 
     def to_json(self) -> dict[str, str]:
         """The name of the law and its exact parameter."""
@@ -200,6 +227,10 @@ class Exact:
         """Always 0."""
         return 0
 
+    def log_moment(self, t: Floats) -> Floats:
+        """Always 0."""
+        return np.zeros_like(t)
+
     def to_json(self) -> dict[str, str]:
         """Only a name."""
         return {"law": "exact"}
@@ -208,7 +239,10 @@ class Exact:
         return "no noise"
 
 
-def law_from_json(document: object) -> DiscreteLaplace | DiscreteGaussian | Exact:
+Law = DiscreteLaplace | DiscreteGaussian | Exact
+
+
+def law_from_json(document: object) -> Law:
     """The law that `to_json` wrote; anything else is refused."""
     makers: dict[tuple[object, frozenset[str]], Callable[[Mapping[str, Any]], Any]] = {
         ("discrete-laplace", frozenset(["law", "scale"])): lambda found: DiscreteLaplace(found["scale"]),
@@ -219,7 +253,7 @@ def law_from_json(document: object) -> DiscreteLaplace | DiscreteGaussian | Exac
         make = makers.get((document.get("law"), frozenset(document)))
         if make is not None:
             try:
-                law: DiscreteLaplace | DiscreteGaussian | Exact = make(document)
+                law: Law = make(document)
             except MechanismError as error:
                 raise FormatError(str(error)) from None
             return law
@@ -266,31 +300,3 @@ def _tabulate_tails(sigma2: Fraction) -> Floats:
     tails[-1] = 0.0
     tails.flags.writeable = False
     return tails
-
-
-def _search_quantile(law: Law, p: npt.ArrayLike, reach: float) -> Integers:
-    """Bisection between −reach and reach, on whichever tail carries the digits of p."""
-    wanted = _probabilities(p)
-    low = np.full(wanted.shape, -math.ceil(reach), dtype=np.int64)  # cdf(low) < p
-    high = np.full(wanted.shape, math.ceil(reach), dtype=np.int64)  # cdf(high) ≥ p
-    while np.any(high - low > 1):
-        middle = (low + high) // 2
-        enough = np.where(wanted < 0.5, law.cdf(middle) >= wanted, law.survival(middle) <= 1.0 - wanted)
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return high
-
-
-def _search_bound(law: Law, coverage: float, cells: int) -> int:
-    """Smallest h with (1 − P(|X| > h))^cells ≥ coverage: the cells' noises are independent."""
-    if not 0 < coverage < 1:
-        raise MechanismError(f"a coverage lies strictly between 0 and 1, not {coverage}")
-    if cells < 1:
-        raise MechanismError(f"a bound covers at least one cell, not {cells}")
-    allowed = -math.expm1(math.log(coverage) / cells)
-    low, high = -1, 1
-    while 2.0 * float(law.survival(high)) > allowed:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if 2.0 * float(law.survival(middle)) <= allowed else (middle, high)
-    return high

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -11,11 +10,9 @@ import numpy as np
 
 from discreet.values.budget import Budget, Unit, budget_from_json
 from discreet.values.errors import BudgetError, FormatError, TableError
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact, law_from_json
+from discreet.values.law import Law, law_from_json
 from discreet.values.table import Table, count_cells, require_cells
-from discreet.values.text import read_fraction
-
-NoiseLaw = DiscreteLaplace | DiscreteGaussian | Exact
+from discreet.values.text import read_fraction, require_keys
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +20,7 @@ class Measurement:
     """A table of counts with noise of a known law in every cell; negative cells are part of it."""
 
     noisy: Table
-    law: NoiseLaw
+    law: Law
     unit: Unit
     cost: Budget
     """What was charged for it; infinite for exact counts."""
@@ -44,10 +41,6 @@ class Measurement:
         """The number of cells."""
         return self.noisy.cells
 
-    def bound(self, coverage: float) -> int:
-        """The h within which all true counts lie of their noisy ones at once, with this probability."""
-        return self.law.bound(coverage, self.cells)
-
     def to_json(self) -> dict[str, Any]:
         """The whole measurement; the counts are listed in row-major order of the axes."""
         return {
@@ -63,9 +56,8 @@ class Measurement:
     @classmethod
     def from_json(cls, document: object) -> Measurement:
         """The measurement that `to_json` wrote; anything malformed is refused."""
-        found = require_keys(
-            document, {"axes", "shape", "counts", "law", "unit", "cost", "rate"}, "a measurement"
-        )
+        keys = ("axes", "shape", "counts", "law", "unit", "cost", "rate")
+        found = require_keys(document, "a measurement", keys)
         axes, shape, counts = found["axes"], found["shape"], found["counts"]
         if not (isinstance(axes, list) and all(isinstance(name, str) for name in axes)):
             raise FormatError(f"the axes of a measurement are names, not {axes!r}")
@@ -83,29 +75,14 @@ class Measurement:
         rate = read_fraction(found["rate"], "a sampling rate", FormatError)
         if not 0 < rate <= 1:
             raise FormatError(f"a sampling rate is above 0 and at most 1, not {rate}")
-        unit, cost = read_unit(found["unit"]), read_cost(found["cost"])
+        unit, cost = read_unit(found["unit"]), budget_from_json(found["cost"])
         return cls(noisy, law_from_json(found["law"]), unit, cost, rate)
-
-
-def require_keys(document: object, keys: set[str], what: str) -> Mapping[str, Any]:
-    """A document with exactly these keys."""
-    if not isinstance(document, Mapping) or set(document) != keys:
-        raise FormatError(f"{what} has exactly the keys {', '.join(sorted(keys))}")
-    return document
 
 
 def read_unit(value: object) -> Unit:
     """The unit in a document."""
     try:
         return Unit(str(value))
-    except BudgetError as error:
-        raise FormatError(str(error)) from None
-
-
-def read_cost(document: object) -> Budget:
-    """The budget in a document."""
-    try:
-        return budget_from_json(document)
     except BudgetError as error:
         raise FormatError(str(error)) from None
 
