@@ -18,7 +18,7 @@ from discreet.core.mechanism import round_down, round_up
 from discreet.core.queries import Tables
 from discreet.values.budget import Finite, PureDP, Unit
 from discreet.values.errors import AirlockError, MechanismError
-from discreet.values.text import Number, show_fraction
+from discreet.values.text import Number, require_share, show_fraction
 
 CHUNK = 2**20
 """Rows per request for random bytes."""
@@ -37,10 +37,7 @@ class Subsampling:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", Unit(self.unit))
-        if not 0 < self.rate < 1:
-            raise MechanismError(
-                f"a sampling rate lies strictly between 0 and 1, not {show_fraction(self.rate)}"
-            )
+        require_share(self.rate, "the sampling rate", MechanismError)
         if self.rate.denominator >= 2**63:
             raise MechanismError("a sampling rate needs a denominator below 2^63 to be drawn exactly")
 
