@@ -67,6 +67,8 @@ class NormalisedInformation:
 
     name: str = "normalised mutual information"
     plain: MutualInformation = field(default_factory=MutualInformation)
+    has_model: bool = False
+    digest: str = ""
 
     def sensitivity(self, shapes: Sequence[tuple[int, ...]], unit: Unit, rows: int | None = None) -> Fraction:
         return self.plain.sensitivity(shapes, unit, rows)
