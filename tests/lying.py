@@ -12,10 +12,11 @@ from discreet.core.airlock import Airlock
 from discreet.core.queries import Tables
 from discreet.entrance import open_airlock
 from discreet.papers.parameters.subsample import sample_tables
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 Codes = dict[str, np.ndarray]
 Sets = list[tuple[str, ...]]

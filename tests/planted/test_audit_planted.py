@@ -22,8 +22,7 @@ from discreet.networks.network import Network
 from discreet.papers.parameters.independent import independent
 from discreet.values.budget import PureDP
 from discreet.values.graph import DAG
-from discreet.values.law import DiscreteLaplace
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import DiscreteLaplace, Measurement
 from discreet.values.schema import Schema
 from lying import Codes, Lie, LyingAirlock, Sets, put_under, relabel, sound, split_forgotten
 
