@@ -250,7 +250,7 @@ def test_no_record_moves_the_log_density_by_more_than_is_charged() -> None:
         corners = np.array([[1, a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)], dtype=float)
         losses = 0.5 * float(found.temper) * (corners[:, 3] - weights @ corners[:, :3].T) ** 2
         range_ = (losses.max(axis=0) - losses.min(axis=0)).max()
-        charged = 2.0 if unit is Unit.ADD_REMOVE else 1.0  # a replaced record may do it twice
+        charged = 2.0 if unit == Unit.ADD_REMOVE else 1.0  # a replaced record may do it twice
         assert 0.9 * charged < range_ <= charged
 
 

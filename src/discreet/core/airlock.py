@@ -107,7 +107,7 @@ class Airlock(Keeper):
     def ask(self, query: Query[Answer], *, request: str | None = None) -> Answer:
         """The answer to a query, debited before a row is counted; a repeated `request` id pays nothing."""
         rows = self._open()
-        if query.unit is not self.unit:
+        if query.unit != self.unit:
             raise AirlockError(f"the query is for {query.unit}, the account protects {self.unit}")
         query.check(rows)
         name = request or f"once-{uuid.uuid4()}"

@@ -70,7 +70,7 @@ class Ledger:
     def open_account(self, name: str, budget: Budget, unit: Unit | str) -> Account:
         """Open the account of a dataset, or return it if it is open with exactly this budget and unit."""
         require_line("an account name", name)
-        unit = Unit(unit)
+        unit = Unit.read(unit)
         if isinstance(budget, Infinite) or budget.is_zero:
             raise BudgetError(f"account {name!r}: the budget must be finite and above 0, not {budget}")
         with self._writing() as book:

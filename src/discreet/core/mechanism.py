@@ -69,7 +69,7 @@ class AdditiveNoise:
     cost: Finite
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "unit", Unit(self.unit))  # their plain text is equal, but not identical
+        object.__setattr__(self, "unit", Unit.read(self.unit))  # their plain text is equal, but not identical
         object.__setattr__(self, "noise", Noise(self.noise))
         _require_scale(self.scale, self.statistic)
         if not self.moves or any(move < 1 for move in self.moves):
@@ -117,7 +117,7 @@ class NoisyChoice:
     cost: Finite
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "unit", Unit(self.unit))
+        object.__setattr__(self, "unit", Unit.read(self.unit))
         object.__setattr__(self, "selection", Selection(self.selection))
         _require_scale(self.scale, self.score)
         if self.sensitivity <= 0:
@@ -134,8 +134,8 @@ class NoisyChoice:
 
 
 def count_moves(unit: Unit) -> tuple[int, ...]:
-    """How one row moves a table of counts: one cell by 1, or, when it is replaced, two cells by 1 each."""
-    return (1,) if Unit(unit) is Unit.ADD_REMOVE else (1, 1)
+    """How one unit moves a table of counts."""
+    return Unit.read(unit).moves
 
 
 def calibrate_counts(
@@ -183,7 +183,7 @@ def calibrate_choice(
         epsilon = afford_pure(spend).epsilon
     delta = Fraction(float_above(sensitivity))  # OpenDP takes the sensitivity as a float, too
     scale = float_above(2 * delta / Fraction(float_below(epsilon))) * _MARGIN
-    return NoisyChoice(score, Unit(unit), sensitivity, selection, scale, spend)
+    return NoisyChoice(score, Unit.read(unit), sensitivity, selection, scale, spend)
 
 
 def _calibrate(
@@ -194,7 +194,7 @@ def _calibrate(
     noise: Noise,
     shares: Sequence[Number] | None,
 ) -> tuple[AdditiveNoise, ...]:
-    unit, noise = Unit(unit), Noise(noise)
+    unit, noise = Unit.read(unit), Noise(noise)
     if not statistics:
         raise MechanismError("nothing to measure: the list of statistics is empty")
     if shares is not None and len(shares) != len(statistics):

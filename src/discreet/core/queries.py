@@ -82,7 +82,7 @@ class Tables:
         losses = [mechanism.cost for mechanism in self.mechanisms]
         whole = sum(losses[1:], start=losses[0])
         if self.sample is not None:
-            if self.sample.unit is not self.unit:
+            if self.sample.unit != self.unit:
                 raise AirlockError(
                     f"the sampling is for {self.sample.unit}, the account protects {self.unit}"
                 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from discreet.core.mechanism import count_moves, is_covered
+from discreet.core.mechanism import is_covered
 from discreet.judge.attacks.published import Published, is_finite
 from discreet.papers.parameters.subsample import Subsampling
 from discreet.values.budget import ZCDP, Budget, Infinite, PureDP
@@ -14,9 +14,9 @@ from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Measu
 from discreet.values.unit import Unit
 
 
-def find_loss(law: NoiseLaw, unit: str) -> PureDP | ZCDP | Infinite:
+def find_loss(law: NoiseLaw, unit: Unit) -> PureDP | ZCDP | Infinite:
     """What one table of counts with this noise gives away: ε = Δ₁/s for Laplace, ρ = Δ₂²/2σ² for Gaussian."""
-    moves = count_moves(Unit(unit))
+    moves = unit.moves
     if isinstance(law, DiscreteLaplace):
         return PureDP(sum(moves) / law.scale)
     if isinstance(law, DiscreteGaussian):
@@ -30,7 +30,7 @@ def find_sample_loss(tables: Sequence[Measurement]) -> PureDP | None:
     pure = [loss for loss in losses if isinstance(loss, PureDP)]
     if len(pure) < len(losses):
         return None
-    return Subsampling(tables[0].rate, Unit(tables[0].unit)).amplify(sum(pure, PureDP.zero()))
+    return Subsampling(tables[0].rate, tables[0].unit).amplify(sum(pure, PureDP.zero()))
 
 
 def check_costs(published: Published) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class Preview:
         assert known is not None
         return {
             "learner": known.learner,
-            "unit": known.unit,
+            "unit": known.unit.value,
             "cost": known.cost.to_json(),
             "rows": self.rows,
             "tables": [

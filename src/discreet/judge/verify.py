@@ -110,7 +110,7 @@ def _check_noise(release: Release) -> str:
                 f"{_name(found)} breaks its promise: its {found.law} gives away {_measure_loss(found)}, paid was {cost}"
             )
     for group in _group_samples(known.measurements):
-        _check_sample(group, Unit(known.unit))
+        _check_sample(group, Unit.read(known.unit))
     return f"every table has at least the noise that it paid for ({known.unit})"
 
 
@@ -196,7 +196,7 @@ def _check_account(release: Release) -> str:
     if said is None:
         raise _Unchecked("the release says nothing about an account")
     cost, spent, budget, loss = require_finite(known.cost), said.spent, said.budget, said.loss
-    if said.unit is not known.unit:
+    if said.unit != known.unit:
         raise _Problem(f"the account protects {said.unit}, the release {known.unit}")
     if not cost <= spent:
         raise _Problem(f"the release cost {cost}, but only {spent} was spent from the account")

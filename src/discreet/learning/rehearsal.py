@@ -28,7 +28,7 @@ class Rehearsal(Keeper):
     """Answers queries with made-up tables; it holds no rows, draws nothing and pays nothing."""
 
     def __init__(self, schema: Schema, unit: Unit | str, budget: Finite, rows: int) -> None:
-        self._schema, self._unit, self._budget, self._rows = schema, Unit(unit), budget, rows
+        self._schema, self._unit, self._budget, self._rows = schema, Unit.read(unit), budget, rows
         self._asked: list[str] = []
         self.chosen: list[Finite] = []
         """What each choice would cost; views through an encoding add to the same list."""

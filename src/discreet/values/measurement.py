@@ -381,7 +381,7 @@ def require_keys(document: object, keys: set[str], what: str) -> Mapping[str, An
 def read_unit(value: object) -> Unit:
     """The unit in a document."""
     try:
-        return Unit(str(value))
+        return Unit.read(str(value))
     except BudgetError as error:
         raise FormatError(str(error)) from None
 

@@ -40,7 +40,7 @@ def init(
     from discreet.values.unit import Unit
 
     budget = read_amount("a budget is", epsilon, delta, rho)
-    kind = Unit(unit)
+    kind = Unit.read(unit)
     require_line("an account name", account)  # before the ledger is made: a refusal leaves nothing behind
     with open_ledger(ledger, create=True) as opened:
         made = opened.open_account(account, budget, kind)

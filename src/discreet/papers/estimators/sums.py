@@ -81,10 +81,10 @@ class BoundedColumn:
         return round((self.upper - self.origin) / self.granularity)
 
     def sensitivity(self, unit: Unit) -> int:
-        """By how many steps one row can move the sum."""
-        if Unit(unit) is Unit.REPLACE_ONE:
+        """By how many steps one unit can move the sum."""
+        if unit.fixes_rows:
             return self.most - self.least
-        return max(abs(self.least), abs(self.most))
+        return max(abs(self.least), abs(self.most)) * unit.at_most
 
     def count_steps(self, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The steps of each value, clipped to the bounds; a value that is not a number is refused."""
@@ -220,7 +220,7 @@ def count_steps(columns: Sequence[BoundedColumn], rows: TrueCounts) -> list[int]
 def choose_origin(lower: Number, upper: Number, granularity: Number, unit: Unit) -> Fraction:
     """The grid point nearest the middle of the bounds under add-remove; the lower bound under replace-one."""
     low = read_fraction(lower, "lower", MechanismError)
-    if Unit(unit) is Unit.REPLACE_ONE:
+    if unit.fixes_rows:
         return low  # any origin has the same sensitivity there, and this one keeps the steps positive
     grain = read_positive(granularity, "granularity", MechanismError)
     middle = (low + read_fraction(upper, "upper", MechanismError)) / 2
