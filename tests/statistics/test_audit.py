@@ -362,7 +362,6 @@ def test_what_does_not_add_up_is_named() -> None:
         "differ in kind": replace(sound, promise=ZCDP(1)),
         "too little noise for its cost": replace(sound, measurements=(replace(first, law=DiscreteLaplace(1)), *rest)),
         "protects replace-one": replace(sound, measurements=(replace(first, unit="replace-one"), *rest)),
-        "cannot be read": replace(sound, measurements=(replace(first, cost='{"epsilon": "x"}'), *rest)),
         "read off the rows": replace(sound, measurements=(replace(first, noisy=short), *rest)),
         "does not declare": replace(sound, measurements=(replace(first, noisy=strange), *rest)),
         "the sample at rate 1/10": replace(sound, measurements=(replace(sampled, law=DiscreteLaplace("1/5")), *rest)),
