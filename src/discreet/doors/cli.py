@@ -18,7 +18,6 @@ from discreet.doors import (
     cli_check,
     cli_examples,
     cli_release,
-    cli_report,
     cli_schema,
 )
 from discreet.values.errors import DiscreetError
@@ -44,7 +43,7 @@ app.command(
 )(cli_release.release)
 app.command(epilog="Example: discreet verify published/release.json --ledger clinic.ledger")(cli_check.verify)
 app.command(epilog="Example: discreet compare published/release.json truth.bif")(cli_check.compare)
-app.command(epilog="Example: discreet report published/release.json --out report.html")(cli_report.report)
+app.command(epilog="Example: discreet report published/release.json --out report.html")(cli_check.report)
 app.command(
     epilog='Example: discreet query release.json "P(lung | smoke=yes)" "MPE(dysp=yes)" --interval calibrated'
 )(cli_ask.query)

@@ -1,8 +1,8 @@
-"""`discreet verify` and `discreet compare`: does a release add up, and how far are two networks apart?"""
+"""`discreet verify`, `compare` and `report`: does a release add up, how far is it from another, what does it say?"""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,12 +33,9 @@ def verify(
     Needs no rows, and without --ledger nothing but the document. Exit code 0 if all holds, 1 if something does not
     add up or could not be checked (but for a ledger that was not given), 2 if there is no release to look at.
     """  # fmt: skip
-    from discreet.entrance import open_ledger
-    from discreet.judge.verify import verify_file
+    from discreet.doors.library import verify as run
 
-    with ExitStack() as stack:
-        opened = None if ledger is None else stack.enter_context(open_ledger(ledger))
-        found = verify_file(release, opened)
+    found = run(release, ledger)
     if as_json:
         print_json(found.to_json())
     else:
@@ -60,6 +57,20 @@ def compare(
         print_json(found.to_json())
     else:
         _print_distances(found)
+
+
+def report(
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release document (.json).")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = Path(
+        "report.html"
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Write a report on a release as one HTML file that needs nothing else, for a browser or a printer."""
+    from discreet.judge.report import write_report
+
+    write_report(release, out)
+    typer.echo(json.dumps({"written": str(out)}) if as_json else out)
 
 
 def _print_checks(found: Verification) -> None:
