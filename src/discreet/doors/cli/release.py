@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.options import AsJson
-from discreet.doors.printing import print_json
+from discreet.doors.cli.options import AsJson
+from discreet.doors.cli.printing import print_json
 from discreet.values.errors import MechanismError
 
 if TYPE_CHECKING:

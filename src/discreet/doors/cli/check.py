@@ -1,15 +1,14 @@
-"""`discreet verify`, `compare` and `report`: does a release add up, how far is it from another, what does it say?"""
+"""`discreet verify` and `discreet compare`: does a release add up, and how far are two networks apart?"""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.options import AsJson
-from discreet.doors.printing import open_console, print_json
+from discreet.doors.cli.options import AsJson
+from discreet.doors.cli.printing import open_console, print_json
 
 if TYPE_CHECKING:
     from discreet.judge.comparison import NetworkDistance
@@ -57,20 +56,6 @@ def compare(
         print_json(found.to_json())
     else:
         _print_distances(found)
-
-
-def report(
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release document (.json).")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = Path(
-        "report.html"
-    ),
-    as_json: AsJson = False,
-) -> None:
-    """Write a report on a release as one HTML file that needs nothing else, for a browser or a printer."""
-    from discreet.judge.report import write_report
-
-    write_report(release, out)
-    typer.echo(json.dumps({"written": str(out)}) if as_json else out)
 
 
 def _print_checks(found: Verification) -> None:
