@@ -10,10 +10,11 @@ import numpy as np
 
 from discreet.core.queries import Choice, Keeper, Tables
 from discreet.entrance import open_airlock
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 Codes = dict[str, np.ndarray]
 

@@ -17,9 +17,10 @@ from discreet.core.counter import Counter
 from discreet.core.ledger import Ledger, require_line
 from discreet.rows.limits import MAX_ROWS, Limits, read_memory
 from discreet.stores.memory import MemoryLedger
-from discreet.values.budget import ApproxDP, Finite, PureDP, Unit, read_budget
+from discreet.values.budget import ApproxDP, Finite, PureDP, read_budget
 from discreet.values.errors import AirlockError, BudgetError, DataError, LedgerError, Overspent
 from discreet.values.schema import Schema
+from discreet.values.unit import Unit
 
 
 def open_counter(

@@ -15,16 +15,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.core.accounting import account_noise
-from discreet.core.mechanism import (
-    Noise,
+from discreet.core.mechanism import Noise, calibrate_counts
+from discreet.values.budget import (
+    ZCDP,
+    ApproxDP,
+    Infinite,
+    PureDP,
     afford_pure,
     afford_zcdp,
-    calibrate_counts,
+    budget_from_json,
     imply_approx,
     imply_zcdp,
+    read_budget,
 )
-from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit, budget_from_json, read_budget
 from discreet.values.errors import BudgetError, Overspent
+from discreet.values.unit import Unit
 
 EPSILONS = st.fractions(min_value=Fraction(1, 1000), max_value=20, max_denominator=10**6)
 BUDGETS = st.one_of(

@@ -21,10 +21,11 @@ from discreet.papers.posterior.basis import (
     transform,
 )
 from discreet.papers.posterior.linear import Coefficients, LinearStatistics, ProductStatistics
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.errors import FormatError, MechanismError, TableError
-from discreet.values.law import DiscreteLaplace
+from discreet.values.measurement import DiscreteLaplace
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 NAMES = ("a", "b", "c", "d")
 

@@ -20,9 +20,9 @@ from discreet.core.scores import (
     MutualInformation,
     Score,
 )
-from discreet.values.budget import Unit
 from discreet.values.errors import MechanismError
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 UNITS = list(Unit)
 SHAPES = {(2, 2): 20, (3, 2): 12, (2, 3): 12, (4, 2): 8, (3, 3): 7}

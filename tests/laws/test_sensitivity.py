@@ -25,9 +25,10 @@ from discreet.core.mechanism import (
 from discreet.core.noise import add_noise, choose
 from discreet.papers.estimators.sums import BoundedColumn, Sums, choose_origin
 from discreet.papers.parameters.subsample import Subsampling
-from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP, Unit
+from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP
 from discreet.values.errors import DataError, DiscreetError, MechanismError
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace
+from discreet.values.unit import Unit
 
 Rows = tuple[tuple[int, ...], ...]
 SIZES = (2, 3)

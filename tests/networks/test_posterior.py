@@ -35,7 +35,7 @@ from discreet.papers.posterior.grid_draws import (
     place_points,
     round_logs,
 )
-from discreet.values.budget import ZCDP, PureDP, Unit
+from discreet.values.budget import ZCDP, PureDP
 from discreet.values.errors import (
     AirlockError,
     FormatError,
@@ -47,6 +47,7 @@ from discreet.values.errors import (
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 SCHEMA = Schema.of({"y": ["no", "yes"], "x": ["a", "b", "c"]})
 DAG_YX = DAG.build({"y": [], "x": ["y"]})

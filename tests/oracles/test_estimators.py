@@ -25,9 +25,10 @@ from discreet.papers.estimators.naive_bayes import MECHANISMS, PrivateNaiveBayes
 from discreet.papers.estimators.regression import PrivateLinearRegression
 from discreet.papers.estimators.shared import CHECKS_THAT_CANNOT_HOLD, PrivacyWarning
 from discreet.papers.estimators.sums import BoundedColumn
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.errors import DataError, DiscreetError, MechanismError, Overspent, SchemaError
 from discreet.values.schema.bins import Bins
+from discreet.values.unit import Unit
 
 WIDE = Bins((-math.inf, -1.0, 0.0, 1.0, math.inf))
 

@@ -20,11 +20,11 @@ from discreet.judge.audit import Audit, Outcome, audit_codes
 from discreet.judge.empirical_epsilon import EpsilonBound
 from discreet.networks.network import Network
 from discreet.papers.parameters.independent import independent
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.graph import DAG
-from discreet.values.law import DiscreteLaplace
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import DiscreteLaplace, Measurement
 from discreet.values.schema import Schema
+from discreet.values.unit import Unit
 from lying import Codes, Lie, LyingAirlock, multiply, put_under, relabel, sound, split_forgotten
 
 CLAIM = PureDP(1)

@@ -20,10 +20,11 @@ from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import empirical_epsilon
 from discreet.learning.greedy import greedy
 from discreet.learning.privbayes import privbayes
-from discreet.values.budget import Finite, PureDP, Unit
+from discreet.values.budget import Finite, PureDP
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 from lying import Choose, Lie, LyingAirlock, multiply, put_under, relabel, sound
 
 NAMES = tuple("abc")

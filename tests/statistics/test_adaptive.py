@@ -17,9 +17,10 @@ from discreet.judge.empirical_epsilon import EpsilonBound, empirical_epsilon
 from discreet.learning.adaptive import adaptive
 from discreet.learning.search_prices import Rates
 from discreet.networks.network import Network
-from discreet.values.budget import Finite, PureDP, Unit
+from discreet.values.budget import Finite, PureDP
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
+from discreet.values.unit import Unit
 
 Rows = list[tuple[int, ...]]
 

@@ -23,13 +23,13 @@ from discreet.judge.costs import check_costs
 from discreet.judge.noise_fit import check_noise, combine, fit_draws, fit_sum
 from discreet.judge.tails import pool_p_values, tabulate_binomial
 from discreet.networks import examples
-from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit
+from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP
 from discreet.values.errors import DataError, MechanismError
 from discreet.values.graph import DAG
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 CLAIM = PureDP(1)
 SCHEMA = Schema.of({"a": range(3), "b": range(4), "c": range(2)})

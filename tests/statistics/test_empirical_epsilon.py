@@ -15,21 +15,15 @@ import pytest
 from scipy import stats
 
 from chance import SURE
-from discreet.core.mechanism import (
-    AdditiveNoise,
-    Noise,
-    Selection,
-    calibrate_choice,
-    calibrate_counts,
-    imply_approx,
-)
+from discreet.core.mechanism import AdditiveNoise, Noise, Selection, calibrate_choice, calibrate_counts
 from discreet.core.noise import add_noise, choose
 from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
 from discreet.judge.tails import bound_share_above, bound_share_below
 from discreet.papers.estimators.sums import BoundedColumn, Sums
 from discreet.papers.parameters.subsample import Subsampling
-from discreet.values.budget import ZCDP, PureDP, Unit
+from discreet.values.budget import ZCDP, PureDP, imply_approx
 from discreet.values.errors import MechanismError
+from discreet.values.unit import Unit
 
 SOME = 12_000
 MANY = pytest.param(64_000, marks=pytest.mark.slow)

@@ -25,9 +25,10 @@ from discreet.papers.posterior.grid_draws import (
     make_lattice,
 )
 from discreet.papers.posterior.linear import LinearStatistics, ProductStatistics
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.schema import Attribute, Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 EPSILON = 2
 FAMILIES = (("y",), ("y", "x"))

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from discreet.core.mechanism import read_delta, round_up
-from discreet.values.budget import ApproxDP
+from discreet.values.budget import ApproxDP, read_delta, round_up
 from discreet.values.errors import BudgetError, MissingExtra
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace
 from discreet.values.text import Number
 
 

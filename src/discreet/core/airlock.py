@@ -20,13 +20,13 @@ from discreet.core.chain import Anchor
 from discreet.core.counter import Counter, TrueCounts
 from discreet.core.ledger import Ledger
 from discreet.core.queries import Answer, Keeper, Query
-from discreet.values.budget import Budget, Finite, Infinite, Unit
+from discreet.values.budget import Budget, Finite, Infinite
 from discreet.values.errors import AirlockError
-from discreet.values.law import Exact
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import Exact, Measurement
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.statement import Statement
+from discreet.values.unit import Unit
 
 
 class Airlock(Keeper):

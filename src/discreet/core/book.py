@@ -8,9 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.core.chain import FORMAT, ORIGIN, Anchor, Event, broken_links
-from discreet.values.budget import Budget, Finite, Infinite, Unit, budget_from_json, finite_from_json
+from discreet.values.budget import Budget, Finite, Infinite, budget_from_json, finite_from_json
 from discreet.values.errors import BudgetError, DiscreetError, LedgerError, Overspent
 from discreet.values.statement import Debit, Statement
+from discreet.values.unit import Unit
 
 _SYMBOLS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 _SHOWN_DIGITS = 40

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.scores import Score
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.schema.encoding import Encoding
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 BATCH_CELLS = 2**22
 """Cells that are counted at a time, if a single family does not have more: some dozen megabytes."""

@@ -20,9 +20,10 @@ from typing import Any, NoReturn, Self
 
 from discreet.core.book import Account, Book, Entry, spell, write_amount
 from discreet.core.chain import Anchor, Damaged, Event, Store, Verdict, canonical, digest, follow
-from discreet.values.budget import Budget, Finite, Infinite, Unit
+from discreet.values.budget import Budget, Finite, Infinite
 from discreet.values.errors import BudgetError, LedgerError
 from discreet.values.statement import Statement
+from discreet.values.unit import Unit
 
 _MOST_PROBLEMS = 20
 

@@ -26,7 +26,7 @@ from discreet.core.mechanism import (
 )
 from discreet.core.noise import add_noise, choose
 from discreet.core.scores import Score
-from discreet.values.budget import ApproxDP, Finite, PureDP, Unit
+from discreet.values.budget import ApproxDP, Finite, PureDP
 from discreet.values.errors import AirlockError, BudgetError, DataError
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
@@ -34,6 +34,7 @@ from discreet.values.schema.encoding import Encoding
 from discreet.values.statement import Statement
 from discreet.values.table import Table
 from discreet.values.text import Number, list_some, show
+from discreet.values.unit import Unit
 
 Answer = TypeVar("Answer")
 Told = TypeVar("Told", covariant=True)

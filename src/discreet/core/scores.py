@@ -16,11 +16,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.mechanism import round_up
 from discreet.core.score_f import score_tables
-from discreet.values.budget import Unit
+from discreet.values.budget import round_up
 from discreet.values.errors import MechanismError
 from discreet.values.table import Array, Table, count_cells
+from discreet.values.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 Shape = tuple[int, ...]

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from discreet.judge.audit import Audit
     from discreet.judge.preview import Preview
     from discreet.judge.verify import Verification
-    from discreet.values.budget import Finite, Unit
+    from discreet.values.budget import Finite
     from discreet.values.text import Number
+    from discreet.values.unit import Unit
 
 
 def plan(

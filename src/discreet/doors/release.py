@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from discreet.networks.network import Network
     from discreet.networks.posterior import Posterior
     from discreet.networks.synthetic import Rows
-    from discreet.values.budget import Finite, Unit
+    from discreet.values.budget import Finite
     from discreet.values.text import Number
+    from discreet.values.unit import Unit
 
 SchemaLike = Schema | str | os.PathLike[str] | Mapping[str, Sequence[str]]
 """A schema, the path of its TOML file, or the levels of each attribute by name."""

@@ -8,10 +8,10 @@ from fractions import Fraction
 from discreet.core.mechanism import count_moves, is_covered
 from discreet.judge.attacks.published import Published, is_finite
 from discreet.papers.parameters.subsample import Subsampling
-from discreet.values.budget import ZCDP, Budget, Infinite, PureDP, Unit
+from discreet.values.budget import ZCDP, Budget, Infinite, PureDP
 from discreet.values.errors import DiscreetError
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace
-from discreet.values.measurement import Measurement, NoiseLaw
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Measurement, NoiseLaw
+from discreet.values.unit import Unit
 
 
 def find_loss(law: NoiseLaw, unit: Unit | str) -> PureDP | ZCDP | Infinite:

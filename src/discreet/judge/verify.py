@@ -17,12 +17,12 @@ from discreet.judge.replay import find_obstacle, replay
 from discreet.networks.formats.documents import MAX_BYTES, load_strictly
 from discreet.networks.formats.release import RELEASE, Release, parse_release, state_promise
 from discreet.papers.parameters.subsample import Subsampling
-from discreet.values.budget import ZCDP, Budget, Finite, Infinite, PureDP, Unit, require_finite
+from discreet.values.budget import ZCDP, Budget, Finite, Infinite, PureDP, require_finite
 from discreet.values.errors import DiscreetError, FormatError
 from discreet.values.files import read_text
-from discreet.values.law import Exact
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import Exact, Measurement
 from discreet.values.text import show
+from discreet.values.unit import Unit
 
 if TYPE_CHECKING:
     from discreet.core.ledger import Ledger

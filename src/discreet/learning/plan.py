@@ -127,7 +127,8 @@ def plan(
     Q. Over all marginals that bound is too loose to plan by [measured]: there each attribute's own marginal counts, on
     which all tables that hold it agree, and a fifth of its family's error for the sake of pairs.
     """
-    from discreet.values.budget import Unit, read_budget
+    from discreet.values.budget import read_budget
+    from discreet.values.unit import Unit
 
     cost = read_budget(spend) if isinstance(spend, str) else spend
     sizes = dict(schema) if isinstance(schema, Mapping) else schema.sizes
@@ -160,7 +161,7 @@ def choose_noise(spend: Finite, noise: str | None = None) -> str:
 
 def amount_of(spend: Finite, noise: str) -> float:
     """The ε that Laplace noise may spend, or the ρ of Gaussian noise."""
-    from discreet.core.mechanism import afford_pure, afford_zcdp
+    from discreet.values.budget import afford_pure, afford_zcdp
 
     return float(afford_pure(spend).epsilon if noise == "laplace" else afford_zcdp(spend).rho)
 

@@ -14,13 +14,14 @@ from typing import Any, Self
 import numpy as np
 
 from discreet.core.queries import Answer, Choice, Keeper, Query, Tables
-from discreet.values.budget import Finite, Unit
+from discreet.values.budget import Finite
 from discreet.values.errors import AirlockError
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.statement import Statement
 from discreet.values.table import Table, require_cells
+from discreet.values.unit import Unit
 
 
 class Rehearsal(Keeper):

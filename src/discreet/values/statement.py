@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.values.budget import Budget, Finite, Unit, budget_from_json, finite_from_json
+from discreet.values.budget import Budget, Finite, budget_from_json, finite_from_json
 from discreet.values.errors import BudgetError, FormatError
 from discreet.values.text import list_some, show
+from discreet.values.unit import Unit
 
 HASH = re.compile(r"[0-9a-f]{64}")
 MOST_TEXT = 2000

@@ -37,7 +37,7 @@ def init(
     from discreet.core.book import spell
     from discreet.core.ledger import require_line
     from discreet.entrance import open_ledger
-    from discreet.values.budget import Unit
+    from discreet.values.unit import Unit
 
     budget = read_amount("a budget is", epsilon, delta, rho)
     kind = Unit(unit)

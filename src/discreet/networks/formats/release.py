@@ -30,12 +30,13 @@ from discreet.networks.formats.edges import parse_edges
 from discreet.networks.network import NETWORK, Network
 from discreet.networks.posterior import POSTERIOR, Posterior
 from discreet.networks.provenance import Provenance
-from discreet.values.budget import ZCDP, ApproxDP, Infinite, Unit
+from discreet.values.budget import ZCDP, ApproxDP, Infinite
 from discreet.values.errors import FormatError, GraphError
 from discreet.values.files import read_text, write_text
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.text import list_some, show
+from discreet.values.unit import Unit
 
 RELEASE = Kind("a release", "discreet-release", ("promise", "network", "provenance", "software"))
 SOFTWARE = ("discreet", "numpy", "opendp")

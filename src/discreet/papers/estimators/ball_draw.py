@@ -18,11 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.counter import TrueCounts
-from discreet.core.mechanism import afford_pure, is_covered
+from discreet.core.mechanism import is_covered
 from discreet.papers.estimators.sums import BoundedColumn, count_steps
-from discreet.values.budget import Finite, PureDP, Unit
+from discreet.values.budget import Finite, PureDP, afford_pure
 from discreet.values.errors import MechanismError
 from discreet.values.text import float_above, float_below
+from discreet.values.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 

@@ -14,11 +14,18 @@ import numpy.typing as npt
 from discreet.core.counter import TrueCounts
 from discreet.core.mechanism import AdditiveNoise, Noise, calibrate_moves
 from discreet.core.noise import add_noise
-from discreet.values.budget import Budget, Finite, Unit
+from discreet.values.budget import Budget, Finite
 from discreet.values.errors import DataError, FormatError, MechanismError
-from discreet.values.law import law_from_json
-from discreet.values.measurement import NoiseLaw, are_integers, read_cost, read_unit, require_keys
+from discreet.values.measurement import (
+    NoiseLaw,
+    are_integers,
+    law_from_json,
+    read_cost,
+    read_unit,
+    require_keys,
+)
 from discreet.values.text import Number, read_fraction, read_positive, show_fraction
+from discreet.values.unit import Unit
 
 MOST_STEPS = 2**31
 """So many steps for a row leave room for 2^30 rows in an int64."""

@@ -14,11 +14,11 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.mechanism import round_down, round_up
 from discreet.core.queries import Tables
-from discreet.values.budget import Finite, PureDP, Unit
+from discreet.values.budget import Finite, PureDP, round_down, round_up
 from discreet.values.errors import AirlockError, MechanismError
 from discreet.values.text import Number, show_fraction
+from discreet.values.unit import Unit
 
 CHUNK = 2**20
 """Rows per request for random bytes."""

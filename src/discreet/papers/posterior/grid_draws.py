@@ -19,12 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.counter import TrueCounts
-from discreet.core.mechanism import NoisyChoice, Selection, afford_pure, calibrate_choice
+from discreet.core.mechanism import NoisyChoice, Selection, calibrate_choice
 from discreet.core.noise import choose
-from discreet.values.budget import Finite, Unit
+from discreet.values.budget import Finite, afford_pure
 from discreet.values.errors import MechanismError
 from discreet.values.table import Array
 from discreet.values.text import float_below
+from discreet.values.unit import Unit
 
 Integers = npt.NDArray[np.int64]
 

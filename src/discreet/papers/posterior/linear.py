@@ -20,10 +20,11 @@ import numpy.typing as npt
 from discreet.core.counter import TrueCounts
 from discreet.core.mechanism import AdditiveNoise, Noise, calibrate_moves
 from discreet.core.noise import add_noise
-from discreet.values.budget import Budget, Finite, Unit
+from discreet.values.budget import Budget, Finite
 from discreet.values.errors import FormatError, MechanismError
 from discreet.values.measurement import Measurement, NoiseLaw, read_cost
 from discreet.values.table import Table, count_cells
+from discreet.values.unit import Unit
 
 Integers = npt.NDArray[np.int64]
 

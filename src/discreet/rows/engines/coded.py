@@ -13,12 +13,12 @@ from discreet.rows.limits import Limits
 from discreet.rows.readers.batches import Batch, Reader
 from discreet.rows.readers.duck import open_reader
 from discreet.rows.readers.recoded import RecodedReader
-from discreet.values.budget import Unit
 from discreet.values.errors import AirlockError, DataError, TooLarge
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.table import Table
 from discreet.values.text import list_some, show
+from discreet.values.unit import Unit
 
 MOST_SAMPLED = 2**27
 """A sample of fixed size takes a 64-bit key for every row while it is drawn."""
