@@ -36,17 +36,15 @@ def find_sample_loss(tables: Sequence[Measurement]) -> PureDP | None:
 def check_costs(published: Published) -> tuple[str, ...]:
     """What does not add up, in words: a table that gives away more than it cost, or tables that cost too much."""
     problems: list[str] = []
-    paid: list[tuple[Measurement, Budget]] = []
-    for table in published.measurements:
+    tables = published.measurements
+    for table in tables:
         problems += [f"{_name(table)} {problem}" for problem in _check_domain(published, table)]
-        paid.append((table, table.cost))
-    for table, cost in paid:
         if table.rate == 1:
-            problems += _check_table(published, table, cost)
-    for rate in sorted({table.rate for table, _ in paid if table.rate < 1}):
-        problems += _check_sample([pair for pair in paid if pair[0].rate == rate])
-    if paid and is_finite(published.promise):
-        problems += _check_total([cost for _, cost in paid], published.promise)
+            problems += _check_table(published, table)
+    for rate in sorted({table.rate for table in tables if table.rate < 1}):
+        problems += _check_sample([table for table in tables if table.rate == rate])
+    if tables and is_finite(published.promise):
+        problems += _check_total([table.cost for table in tables], published.promise)
     return tuple(problems)
 
 
@@ -67,8 +65,8 @@ def _check_domain(published: Published, table: Measurement) -> list[str]:
     return problems
 
 
-def _check_table(published: Published, table: Measurement, cost: Budget) -> list[str]:
-    loss = find_loss(table.law, table.unit)
+def _check_table(published: Published, table: Measurement) -> list[str]:
+    loss, cost = find_loss(table.law, table.unit), table.cost
     if isinstance(loss, Infinite):
         if is_finite(published.promise):
             return [f"{_name(table)} has no noise, so the release costs ε = ∞ and not {published.promise}"]
@@ -77,20 +75,19 @@ def _check_table(published: Published, table: Measurement, cost: Budget) -> list
     return []
 
 
-def _check_sample(paid: list[tuple[Measurement, Budget]]) -> list[str]:
+def _check_sample(tables: Sequence[Measurement]) -> list[str]:
     """The tables of one secret sample are paid for together, because sampling protects them together."""
-    first = paid[0][0]
-    loss, costs = find_sample_loss([table for table, _ in paid]), [cost for _, cost in paid]
-    pure = [cost for cost in costs if isinstance(cost, PureDP)]
-    if loss is None or len(pure) < len(costs):
-        return [f"{_name(first)} counts a sample, which can be paid for in pure ε only"]
+    loss = find_sample_loss(tables)
+    pure = [table.cost for table in tables if isinstance(table.cost, PureDP)]
+    if loss is None or len(pure) < len(tables):
+        return [f"{_name(tables[0])} counts a sample, which can be paid for in pure ε only"]
     total = sum(pure, PureDP.zero())
     if loss <= total:
         return []
-    return [f"the tables of the sample at rate {first.rate} give away {loss}, and cost {total}"]
+    return [f"the tables of the sample at rate {tables[0].rate} give away {loss}, and cost {total}"]
 
 
-def _check_total(costs: list[Budget], promise: Budget) -> list[str]:
+def _check_total(costs: Sequence[Budget], promise: Budget) -> list[str]:
     try:
         total = sum(costs[1:], costs[0])
         covered = total <= promise

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from discreet.judge.attacks.codes import Codes, require_rows
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.values.budget import Budget, Finite, Infinite, budget_from_json
+from discreet.values.budget import Budget, Finite, Infinite
 from discreet.values.errors import BudgetError
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
@@ -80,7 +80,7 @@ class Published:
             self,
             measurements=tuple(provenance.measurements),
             unit=provenance.unit,
-            promise=budget_from_json(provenance.cost.to_json()),
+            promise=provenance.cost,
         )
 
 
