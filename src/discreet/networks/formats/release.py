@@ -77,7 +77,7 @@ def write_release(network: Network | Release, path: str | os.PathLike[str]) -> N
 
 
 def read_release(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Release:
-    """The release in a file, checked for form; whether its figures add up is for `judge.verify` to say."""
+    """The release in a file, checked for form; whether its figures add up is for `discreet.verify` to say."""
     return parse_release(read_text(path, max_bytes), os.fspath(path))
 
 
