@@ -86,10 +86,10 @@ def test_a_secret_sample_is_counted_with_the_noise_that_amplification_affords() 
     assert (measured.rate, measured.cost.to_json()) == (Fraction(1, 10), {"epsilon": "20"}), (
         "the cost is what was charged"
     )
-    before = fixed.anchor()
+    before = fixed.statement().head
     with pytest.raises(DiscreetError, match="whole number"):
         fixed.ask(sample_tables([()], PureDP(1), Subsampling(Fraction(1, 3), Unit.REPLACE_ONE)))
-    assert fixed.anchor() == before
+    assert fixed.statement().head == before
     with pytest.raises(AirlockError, match="add-remove"):
         fixed.ask(sample_tables([()], PureDP(1), sampling))
 
@@ -173,11 +173,11 @@ BAD_QUESTIONS = {
 @pytest.mark.parametrize("question", BAD_QUESTIONS)
 def test_a_bad_question_is_refused_in_one_line_and_costs_nothing(question: str) -> None:
     airlock = open_simulation()
-    before = airlock.anchor()
+    before = airlock.statement().head
     with pytest.raises(DiscreetError) as refused:
         BAD_QUESTIONS[question](airlock)
     assert "\n" not in str(refused.value)
-    assert airlock.anchor() == before, "an event was written for a refused question"
+    assert airlock.statement().head == before, "an event was written for a refused question"
     assert airlock.remaining == PureDP("100")
 
 
@@ -216,7 +216,7 @@ def test_an_account_lasts_and_its_terms_cannot_change(tmp_path: Path) -> None:
         first = open_airlock(DATA, NETWORK.schema, budget="1", ledger=ledger, account="clinic", create=True)
         first.measure([()], spend="3/4")
     again = open_airlock(DATA, NETWORK.schema, ledger=place, account="clinic")
-    assert again.remaining == PureDP("1/4") and again.durable
+    assert again.remaining == PureDP("1/4") and again.statement().durable
     with pytest.raises(Overspent, match="short by"):
         again.measure([()], spend="1/2")
     with pytest.raises(LedgerError, match="cannot be opened again"):
@@ -313,10 +313,10 @@ def test_a_bounded_sum_clips_every_value_whatever_holds_the_rows(
     assert measured.steps == expected  # the scale is 60/9e6: no noise to speak of
     assert measured.law.scale == pytest.approx(60 / 9e6)
     assert airlock.ask(query, request="sum")[0] == measured
-    before = airlock.anchor()
+    before = airlock.statement().head
     with pytest.raises(DiscreetError, match="cannot sum 'age'"):
         airlock.ask(Sums.price([BoundedColumn("age", 0, 100)], PureDP(1), unit=airlock.unit))
-    assert airlock.anchor() == before
+    assert airlock.statement().head == before
 
 
 @pytest.mark.parametrize("bad", [None, "much", float("nan")])

@@ -13,7 +13,7 @@ import pytest
 import discreet
 
 HEAVY = {"numba", "matplotlib", "duckdb", "opendp", "pyarrow", "pandas", "polars", "scipy", "sklearn", "ibis",
-         "pyspark", "networkx", "pgmpy", "pyagrum", "psycopg", "dp_accounting", "uvicorn"}  # fmt: skip
+         "pyspark", "networkx", "pgmpy", "pyagrum", "psycopg"}  # fmt: skip
 SECONDS = 1.5
 """Thrice the promise of 0.5 s: a shared machine is noisy, and `benchmarks/startup.py` prints the figure."""
 

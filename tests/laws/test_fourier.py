@@ -18,7 +18,6 @@ from discreet.papers.posterior.basis import (
     make_basis,
     make_inverse,
     reconstruct,
-    transform,
 )
 from discreet.papers.posterior.linear import Coefficients, LinearStatistics, ProductStatistics
 from discreet.values.budget import PureDP
@@ -40,6 +39,14 @@ def families(draw: st.DrawFn) -> tuple[dict[str, int], tuple[tuple[str, ...], ..
         parents = draw(st.lists(st.sampled_from(names[:i]), unique=True)) if i else []
         found.append((*parents, name))
     return sizes, tuple(found)
+
+
+def transform(table: Table) -> Table:
+    """The coefficients of a table's highest order: the basis of each attribute applied along its axis."""
+    values = table.values
+    for axis, size in enumerate(table.values.shape):
+        values = np.moveaxis(np.tensordot(make_basis(size), values, axes=(1, axis)), 0, axis)
+    return Table(table.axes, np.asarray(values))
 
 
 def statistics(sizes: dict[str, int], sets: tuple[tuple[str, ...], ...]) -> ProductStatistics:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,6 @@ from discreet.networks import examples
 from discreet.papers.parameters.allocation import (
     LEAST_SHARE,
     allocate,
-    differentiate_children,
     estimate_error,
     find_sensitivities,
     plan_allocation,
@@ -44,6 +44,31 @@ def networks(draw: Any) -> tuple[DAG, list[Table]]:
         values = rng.gamma(0.3, size=[sizes[name] for name in family]) * rng.integers(0, 2, size=1)
         cpts.append(Table(family, values).normalise(family[-1]))
     return dag, cpts
+
+
+def differentiate_children(dag: DAG, cpts: Sequence[Table], name: str) -> float:
+    """∆_i by enumerating the ancestors of every child and differentiating entry by entry [000, Eq. 7 and 8].
+
+    P(Y) is linear in each entry of node i's table, so its derivative by Θ[x|x_pa] is P(Y) with that entry set to 1
+    and all others of the table to 0. (So does the paper's example; Eq. 8 as printed keeps the factor Θ[x|x_pa].)
+    """
+    own = cpts[dag.index(name)]
+    children = dag.children_of(name)
+    if not children:
+        return 0.0
+    total = 0.0
+    for child in children:
+        above = dag.ancestors([child])
+        others = [cpts[dag.index(other)] for other in dag.order if other in above and other != name]
+        for entry in np.ndindex(own.values.shape):
+            only = np.zeros(own.values.shape)
+            only[entry] = 1.0
+            joint = Table(own.axes, only)
+            for table in others:
+                joint = joint.multiply(table)
+            derivatives = joint.project([child]).values
+            total += float(derivatives.sum()) / derivatives.size
+    return total / (len(children) * own.cells)
 
 
 @settings(deadline=None, max_examples=40)

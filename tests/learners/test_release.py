@@ -102,8 +102,8 @@ def test_no_ledger_is_made_unless_asked_for(tmp_path: Path) -> None:
     [
         (lambda document: document.update(version=2), "newer discreet"),
         (lambda document: document.update(version="1"), "not a whole number"),
-        (lambda document: document.pop("promise"), "'promise' is missing"),
-        (lambda document: document.update(extra=1), "'extra' is unknown"),
+        (lambda document: document.pop("promise"), "lacks the key 'promise'"),
+        (lambda document: document.update(extra=1), "the unknown key 'extra'"),
         (lambda document: document["network"].update(version=9), "newer discreet"),
         (lambda document: document["provenance"].update(unit="row"), "unit of privacy"),
         (lambda document: document["provenance"]["measurements"][0]["counts"].append(1), "whole counts"),

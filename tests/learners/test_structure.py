@@ -19,7 +19,7 @@ from discreet.compute.inference import Engine
 from discreet.compute.triangulation import cliques_of, interaction_graph
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
-from discreet.learning.adaptive import adaptive, expect_noise, explain
+from discreet.learning.adaptive import adaptive, expect_noise
 from discreet.learning.attribute_sets import CANDIDATE_CELLS, list_pairs
 from discreet.learning.greedy import greedy
 from discreet.learning.parent_sets import (
@@ -210,10 +210,6 @@ def test_the_adaptive_search_spends_exactly_its_budget(
     network = adaptive(airlock, spend=budget)
     assert airlock.remaining.is_zero
     assert network.nodes == asia.nodes
-    details = network.provenance.details
-    assert explain(network).count("\n") == len(
-        details["sets"] if "structure" in details else details["batches"]
-    )
 
 
 def test_where_noise_drowns_the_rows_attributes_are_left_independent() -> None:
@@ -297,7 +293,6 @@ def test_knowledge_is_kept(asia: Network) -> None:
     grown = greedy(airlock, spend=1, k=1, start=start)
     assert grown.dag.parents_of("lung") == ("smoke",) and grown.order[:2] == ("smoke", "lung")
     assert greedy(airlock, spend=1, k=1, start=asia.dag).dag == asia.dag
-    assert "→ lung" in grown.explain()
 
 
 def test_a_whole_given_graph_costs_nothing(asia: Network) -> None:

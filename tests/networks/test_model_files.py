@@ -85,7 +85,7 @@ def test_a_posterior_survives_to_the_last_bit() -> None:
     [
         (lambda found: found.update(version=2), "newer"),
         (lambda found: found.update(extra=1), "unknown"),
-        (lambda found: found.pop("alphas"), "'alphas' is missing"),
+        (lambda found: found.pop("alphas"), "lacks the key 'alphas'"),
         (lambda found: found["alphas"].pop(), "1 tables for 2 nodes"),
         (lambda found: found["alphas"][0].append(1.0), "3 numbers; it needs 2"),
         (lambda found: found["alphas"][0].__setitem__(0, 0), "above 0"),
@@ -93,8 +93,8 @@ def test_a_posterior_survives_to_the_last_bit() -> None:
         (lambda found: found["alphas"][0].__setitem__(0, 10**400), "that a float can hold"),
         (lambda found: found["alphas"][0].__setitem__(0, True), "not a number"),
         (lambda found: found["parents"].reverse(), "should be"),
-        (lambda found: found.update(provenance={}), "a provenance has the keys"),
-        (lambda found: found.update(provenance=3), "a provenance has the keys"),
+        (lambda found: found.update(provenance={}), "a provenance lacks the key 'learner'"),
+        (lambda found: found.update(provenance=3), "a provenance must have the keys"),
     ],
 )
 def test_a_posterior_that_was_tampered_with_is_refused(

@@ -23,12 +23,25 @@ from discreet.entrance import open_ledger
 from discreet.papers.estimators.ball_draw import BallPosterior, bound_record, calibrate_ball, draw_in_ball
 from discreet.papers.estimators.naive_bayes import MECHANISMS, PrivateNaiveBayes
 from discreet.papers.estimators.regression import PrivateLinearRegression
-from discreet.papers.estimators.shared import CHECKS_THAT_CANNOT_HOLD, PrivacyWarning
+from discreet.papers.estimators.shared import PrivacyWarning
 from discreet.papers.estimators.sums import BoundedColumn
 from discreet.values.budget import PureDP
 from discreet.values.errors import DataError, DiscreetError, MechanismError, Overspent, SchemaError
 from discreet.values.schema.bins import Bins
 from discreet.values.unit import ROW_UNITS, Unit
+
+NO_SEED = "compares two fits on the same rows, and privacy noise has no seed"
+CHECKS_THAT_CANNOT_HOLD = {
+    "check_classifiers_classes": "labels that were not declared are refused: reading them off the rows leaks",
+    "check_classifiers_train": "probabilities are over the declared classes, not over those that the rows show",
+    "check_classifier_data_not_an_array": NO_SEED,
+    "check_regressor_data_not_an_array": NO_SEED,
+    "check_regressors_int": NO_SEED,
+    "check_supervised_y_2d": NO_SEED,
+    "check_fit_idempotent": NO_SEED,
+    "check_pipeline_consistency": NO_SEED,
+}
+"""Checks of scikit-learn's `check_estimator` that a private estimator may fail, and why."""
 
 WIDE = Bins((-math.inf, -1.0, 0.0, 1.0, math.inf))
 

@@ -159,7 +159,7 @@ def test_one_changed_number_is_found(tmp_path: Path, learner: str, spend: Finite
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda d: d["measurements"][0]["law"].update(scale="1"), "breaks its promise"),
+        (lambda d: d["measurements"][0]["law"].update(scale="1"), "too little noise"),
         (lambda d: d["measurements"][0].update(law={"law": "exact"}), "has no noise"),
         (lambda d: d["measurements"][0].update(cost={"epsilon": "1/2"}), "cost"),
         (lambda d: d["measurements"][0].update(unit="replace-one"), "protects replace-one"),

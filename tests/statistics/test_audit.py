@@ -359,8 +359,8 @@ def test_what_does_not_add_up_is_named() -> None:
     short, strange = (Table((name,), np.zeros(2, dtype=np.int64)) for name in ("a", "z"))
     cases = {
         "together": replace(sound, promise=PureDP("1/2")),
-        "differ in kind": replace(sound, promise=ZCDP(1)),
-        "too little noise for its cost": replace(sound, measurements=(replace(first, law=DiscreteLaplace(1)), *rest)),
+        "of another kind": replace(sound, promise=ZCDP(1)),
+        "too little noise": replace(sound, measurements=(replace(first, law=DiscreteLaplace(1)), *rest)),
         "protects replace-one": replace(sound, measurements=(replace(first, unit=Unit.REPLACE_ONE), *rest)),
         "read off the rows": replace(sound, measurements=(replace(first, noisy=short), *rest)),
         "does not declare": replace(sound, measurements=(replace(first, noisy=strange), *rest)),

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from typing import NoReturn, Self
 
 from discreet.core.book import Account
-from discreet.core.chain import Anchor
 from discreet.core.counter import Counter, TrueCounts
 from discreet.core.ledger import Ledger
 from discreet.core.queries import Answer, Keeper, Query
@@ -84,11 +83,6 @@ class Airlock(Keeper):
     def loss(self) -> Budget:
         """The privacy loss so far; infinite once rows were revealed."""
         return self.account.loss
-
-    @property
-    def durable(self) -> bool:
-        """Whether spends survive this process; a report on a release says so if not."""
-        return self._ledger.durable
 
     @property
     def rows(self) -> int:
@@ -169,10 +163,6 @@ class Airlock(Keeper):
         # Public under such a unit, and a reader needs it to follow an estimate that started from it.
         rows = self.rows if self.unit.fixes_rows else None
         return self._ledger.state(self._account.name, requests, rows)
-
-    def anchor(self) -> Anchor:
-        """The head of the ledger, to be written into every release."""
-        return self._ledger.head()
 
     def close(self) -> None:
         """Let go of the rows; the ledger keeps what was spent."""

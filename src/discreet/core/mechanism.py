@@ -151,7 +151,9 @@ def calibrate_counts(
     A row lies in every table, so the tables compose; `shares` weighs them, and by default all get the same.
     """
     names = [f"counts over ({', '.join(axes)})" for axes in sets]
-    return _calibrate(names, [count_moves(unit)] * len(names), spend, unit, noise, shares)
+    return calibrate_moves(
+        names, [count_moves(unit)] * len(names), spend, unit=unit, noise=noise, shares=shares
+    )
 
 
 def calibrate_moves(
@@ -164,7 +166,16 @@ def calibrate_moves(
     shares: Sequence[Number] | None = None,
 ) -> tuple[AdditiveNoise, ...]:
     """The same for any integer statistics, such as bounded sums, given how one row moves each."""
-    return _calibrate(statistics, moves, spend, unit, noise, shares)
+    unit, noise = Unit.read(unit), Noise(noise)
+    if not statistics:
+        raise MechanismError("nothing to measure: the list of statistics is empty")
+    if shares is not None and len(shares) != len(statistics):
+        raise MechanismError(f"{len(statistics)} statistics need as many shares, not {len(shares)}")
+    costs: tuple[Finite, ...] = spend.split(len(statistics) if shares is None else shares)
+    return tuple(
+        AdditiveNoise(name, unit, moved, noise, _find_scale(moved, cost, noise), cost)
+        for name, moved, cost in zip(statistics, moves, costs, strict=True)
+    )
 
 
 def calibrate_choice(
@@ -184,26 +195,6 @@ def calibrate_choice(
     delta = Fraction(float_above(sensitivity))  # OpenDP takes the sensitivity as a float, too
     scale = float_above(2 * delta / Fraction(float_below(epsilon))) * _MARGIN
     return NoisyChoice(score, Unit.read(unit), sensitivity, selection, scale, spend)
-
-
-def _calibrate(
-    statistics: Sequence[str],
-    moves: Sequence[tuple[int, ...]],
-    spend: Finite,
-    unit: Unit,
-    noise: Noise,
-    shares: Sequence[Number] | None,
-) -> tuple[AdditiveNoise, ...]:
-    unit, noise = Unit.read(unit), Noise(noise)
-    if not statistics:
-        raise MechanismError("nothing to measure: the list of statistics is empty")
-    if shares is not None and len(shares) != len(statistics):
-        raise MechanismError(f"{len(statistics)} statistics need as many shares, not {len(shares)}")
-    costs: tuple[Finite, ...] = spend.split(len(statistics) if shares is None else shares)
-    return tuple(
-        AdditiveNoise(name, unit, moved, noise, _find_scale(moved, cost, noise), cost)
-        for name, moved, cost in zip(statistics, moves, costs, strict=True)
-    )
 
 
 def _find_scale(moves: tuple[int, ...], cost: Finite, noise: Noise) -> float:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from discreet.core.mechanism import is_covered
 from discreet.judge.attacks.published import Published, is_finite
 from discreet.papers.parameters.subsample import Subsampling
-from discreet.values.budget import ZCDP, Budget, Infinite, PureDP
+from discreet.values.budget import ZCDP, Infinite, PureDP
 from discreet.values.errors import DiscreetError
-from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Measurement, NoiseLaw
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Law, Measurement
 from discreet.values.unit import Unit
 
 
-def find_loss(law: NoiseLaw, unit: Unit) -> PureDP | ZCDP | Infinite:
+def find_loss(law: Law, unit: Unit) -> PureDP | ZCDP | Infinite:
     """What one table of counts with this noise gives away: ε = Δ₁/s for Laplace, ρ = Δ₂²/2σ² for Gaussian."""
     moves = unit.moves
     if isinstance(law, DiscreteLaplace):
@@ -24,73 +24,55 @@ def find_loss(law: NoiseLaw, unit: Unit) -> PureDP | ZCDP | Infinite:
     return Infinite()
 
 
-def find_sample_loss(tables: Sequence[Measurement]) -> PureDP | None:
-    """What tables of one secret sample give away, ln(1 + β(e^ε − 1)); None if that is not known of their noise."""
-    losses = [find_loss(table.law, table.unit) for table in tables]
-    pure = [loss for loss in losses if isinstance(loss, PureDP)]
-    if len(pure) < len(losses):
-        return None
-    return Subsampling(tables[0].rate, tables[0].unit).amplify(sum(pure, PureDP.zero()))
-
-
 def check_costs(published: Published) -> tuple[str, ...]:
     """What does not add up, in words: a table that gives away more than it cost, or tables that cost too much."""
-    problems: list[str] = []
     tables = published.measurements
-    for table in tables:
-        problems += [f"{_name(table)} {problem}" for problem in _check_domain(published, table)]
-        if table.rate == 1:
-            problems += _check_table(published, table)
-    for rate in sorted({table.rate for table in tables if table.rate < 1}):
-        problems += _check_sample([table for table in tables if table.rate == rate])
+    problems = [*_check_domains(published), *check_noise(tables)]
     if tables and is_finite(published.promise):
-        problems += _check_total([table.cost for table in tables], published.promise)
+        try:
+            total = sum((table.cost for table in tables[1:]), tables[0].cost)
+            if not total <= published.promise:
+                problems.append(f"the tables cost {total} together, the release says {published.promise}")
+        except DiscreetError:
+            problems.append(f"the tables' costs are of another kind than {published.promise}")
     return tuple(problems)
 
 
-def _name(table: Measurement) -> str:
+def check_noise(tables: Sequence[Measurement]) -> Iterator[str]:
+    """The tables whose noise gives away more than they cost; those of one secret sample are paid for together."""
+    for table in tables:
+        loss, cost = find_loss(table.law, table.unit), table.cost
+        if table.rate < 1 or isinstance(cost, Infinite):
+            continue
+        if isinstance(loss, Infinite):
+            yield f"{name_table(table)} has no noise, which costs ε = ∞, not {cost}"
+        elif not is_covered(loss, cost):
+            yield f"{name_table(table)} has too little noise: its {table.law} gives away {loss}, but it cost {cost}"
+    for rate in sorted({table.rate for table in tables if table.rate < 1}):
+        sample = [table for table in tables if table.rate == rate]
+        losses = [find_loss(table.law, table.unit) for table in sample]
+        pure = [loss for loss in losses if isinstance(loss, PureDP)]
+        paid = [table.cost for table in sample if isinstance(table.cost, PureDP)]
+        if len(pure) < len(sample) or len(paid) < len(sample):
+            yield f"{name_table(sample[0])} counts a sample, which can be paid for in pure ε only"
+            continue
+        lost = Subsampling(rate, sample[0].unit).amplify(sum(pure, PureDP.zero()))
+        if not lost <= (total := sum(paid, PureDP.zero())):
+            yield f"the tables of the sample at rate {rate} give away {lost}, but cost {total}"
+
+
+def name_table(table: Measurement) -> str:
+    """How problems call a measured table."""
     return f"the table over ({', '.join(table.axes)})"
 
 
-def _check_domain(published: Published, table: Measurement) -> list[str]:
+def _check_domains(published: Published) -> Iterator[str]:
     sizes = published.schema.sizes
-    problems = []
-    strange = [name for name in table.axes if name not in sizes]
-    if strange:
-        problems.append(f"counts {strange[0]!r}, which the schema does not declare")
-    elif table.noisy.values.shape != tuple(sizes[name] for name in table.axes):
-        problems.append("has other levels than the schema declares: were they read off the rows?")
-    if published.unit is not None and table.unit != published.unit:
-        problems.append(f"protects {table.unit}, the release says {published.unit}")
-    return problems
-
-
-def _check_table(published: Published, table: Measurement) -> list[str]:
-    loss, cost = find_loss(table.law, table.unit), table.cost
-    if isinstance(loss, Infinite):
-        if is_finite(published.promise):
-            return [f"{_name(table)} has no noise, so the release costs ε = ∞ and not {published.promise}"]
-    elif not isinstance(cost, Infinite) and not is_covered(loss, cost):
-        return [f"{_name(table)} has too little noise for its cost: it gives away {loss}, and cost {cost}"]
-    return []
-
-
-def _check_sample(tables: Sequence[Measurement]) -> list[str]:
-    """The tables of one secret sample are paid for together, because sampling protects them together."""
-    loss = find_sample_loss(tables)
-    pure = [table.cost for table in tables if isinstance(table.cost, PureDP)]
-    if loss is None or len(pure) < len(tables):
-        return [f"{_name(tables[0])} counts a sample, which can be paid for in pure ε only"]
-    total = sum(pure, PureDP.zero())
-    if loss <= total:
-        return []
-    return [f"the tables of the sample at rate {tables[0].rate} give away {loss}, and cost {total}"]
-
-
-def _check_total(costs: Sequence[Budget], promise: Budget) -> list[str]:
-    try:
-        total = sum(costs[1:], costs[0])
-        covered = total <= promise
-    except DiscreetError:
-        return [f"the costs of the tables cannot be compared with {promise}: they differ in kind"]
-    return [] if covered else [f"the tables cost {total} together, the release says {promise}"]
+    for table in published.measurements:
+        strange = [name for name in table.axes if name not in sizes]
+        if strange:
+            yield f"{name_table(table)} counts {strange[0]!r}, which the schema does not declare"
+        elif table.noisy.values.shape != tuple(sizes[name] for name in table.axes):
+            yield f"{name_table(table)} has other levels than the schema declares: were they read off the rows?"
+        if published.unit is not None and table.unit != published.unit:
+            yield f"{name_table(table)} protects {table.unit}, the release says {published.unit}"

@@ -112,7 +112,7 @@ def fit_law(draws: npt.ArrayLike, law: Law) -> float:
 def fit_sum(drawn: Integers, law: Noise) -> tuple[float, float]:
     """Two p-values of Σk: for too large, as if noise were shared, and too small, as if totals were mended."""
     total = abs(int(drawn.sum()))
-    far = 2.0 * _bound_tail(total, drawn.size, lambda t: _log_moment(law, t))
+    far = 2.0 * _bound_tail(total, drawn.size, law.log_moment)
     near = (2 * total + 1) * _peak(drawn.size, law)  # a sum of symmetric unimodal laws is likeliest 0
     return min(1.0, far), min(1.0, near)
 
@@ -155,16 +155,6 @@ def _bound_tail(total: int, draws: int, log_moment: Callable[[Floats], Floats]) 
     with np.errstate(invalid="ignore", over="ignore"):
         exponents = draws * log_moment(t) - t * total
     return math.exp(min(0.0, float(np.nanmin(exponents))))
-
-
-def _log_moment(law: Noise, t: Floats) -> Floats:
-    """log E e^{tX}; a discrete Gaussian's is at most that of the normal with its σ² [CKS20, Lemma 9]."""
-    if isinstance(law, DiscreteGaussian):
-        return float(law.sigma2) * t * t / 2.0
-    q = math.exp(-float(1 / law.scale))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = 2.0 * math.log1p(-q) - np.log(1.0 - q * np.exp(t)) - np.log1p(-q * np.exp(-t))
-    return np.where(q * np.exp(t) < 1.0, found, np.inf)
 
 
 def _log_moment_size(law: Noise, t: Floats) -> Floats:

@@ -17,8 +17,8 @@ from discreet.learning.learner import UNWRITTEN, WITH_GRAPH, WITHOUT_GRAPH, find
 from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.values.budget import Infinite
-from discreet.values.errors import AirlockError, BudgetError, DiscreetError
+from discreet.values.budget import require_finite
+from discreet.values.errors import AirlockError, DiscreetError
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.statement import Debit, Statement
@@ -37,11 +37,8 @@ class Replay(Rehearsal):
 
     def __init__(self, network: Network, provenance: Provenance) -> None:
         said = provenance.statement
-        if isinstance(provenance.cost, Infinite):
-            raise BudgetError("an infinite amount where a finite one should be")
-        super().__init__(
-            network.declared, provenance.unit, provenance.cost, said.rows or 0 if said is not None else 0
-        )
+        rows = said.rows or 0 if said is not None else 0
+        super().__init__(network.declared, provenance.unit, require_finite(provenance.cost), rows)
         self._network, self._said = network, said
         self._left = list(provenance.measurements)
         structure = provenance.details.get("structure")

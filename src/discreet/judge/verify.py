@@ -7,27 +7,22 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet.core.mechanism import is_covered
-from discreet.judge.costs import find_loss
+from discreet.judge.costs import check_noise, name_table
 from discreet.judge.replay import find_obstacle, replay
 from discreet.networks.formats.documents import MAX_BYTES, load_strictly
 from discreet.networks.formats.release import RELEASE, Release, parse_release, state_promise
-from discreet.papers.parameters.subsample import Subsampling
-from discreet.values.budget import ZCDP, Budget, Finite, Infinite, PureDP, require_finite
+from discreet.values.budget import Budget, Finite, Infinite, require_finite
 from discreet.values.errors import DiscreetError, FormatError
 from discreet.values.files import read_text
-from discreet.values.measurement import Exact, Measurement
 from discreet.values.text import show
-from discreet.values.unit import Unit
 
 if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
-from dataclasses import dataclass
-from typing import Any, Literal
 
 TOLERANCE = 1e-9
 """How far a probability that is derived again may be off: other machines add in another order."""
@@ -96,45 +91,12 @@ def _count_tables(release: Release) -> str:
 def _check_noise(release: Release) -> str:
     """Each table's noise is wide enough for what it cost: ε ≥ Δ/scale, ρ ≥ Δ²/2σ²."""
     known = release.provenance
-    plain = [found for found in known.measurements if found.rate == 1]
     for found in known.measurements:
         if found.unit != known.unit:
-            raise _Problem(f"{_name(found)} protects {found.unit}, the release {known.unit}")
-    for found in plain:
-        cost = found.cost
-        if isinstance(found.law, Exact):
-            if not isinstance(cost, Infinite):
-                raise _Problem(f"{_name(found)} has no noise, which costs ε = ∞, not {cost}")
-        elif isinstance(cost, Infinite) or not is_covered(_measure_loss(found), cost):
-            raise _Problem(
-                f"{_name(found)} breaks its promise: its {found.law} gives away {_measure_loss(found)}, paid was {cost}"
-            )
-    for group in _group_samples(known.measurements):
-        _check_sample(group, Unit.read(known.unit))
+            raise _Problem(f"{name_table(found)} protects {found.unit}, the release {known.unit}")
+    for problem in check_noise(known.measurements):
+        raise _Problem(problem)
     return f"every table has at least the noise that it paid for ({known.unit})"
-
-
-def _check_sample(group: Sequence[Measurement], unit: Unit) -> None:
-    """Tables of one secret sample: ln(1 + β(e^ε − 1)) of what their noise gives away is at most what they cost."""
-    loss = sum((_measure_loss(found) for found in group), PureDP.zero())
-    paid = sum((require_finite(found.cost) for found in group), PureDP.zero())
-    if not isinstance(loss, PureDP) or not isinstance(paid, PureDP):
-        raise _Problem(f"{_name(group[0])} counts a sample, which is paid for in pure ε only")
-    spent = Subsampling(group[0].rate, unit).amplify(loss)
-    if not spent <= paid:
-        raise _Problem(f"the tables of a sample at rate {group[0].rate} give away {spent}, paid was {paid}")
-
-
-def _group_samples(measured: Sequence[Measurement]) -> Iterator[list[Measurement]]:
-    rates = sorted({found.rate for found in measured if found.rate < 1})
-    return ([found for found in measured if found.rate == rate] for rate in rates)
-
-
-def _measure_loss(found: Measurement) -> PureDP | ZCDP:
-    loss = find_loss(found.law, found.unit)
-    if isinstance(loss, Infinite):
-        raise _Problem(f"{_name(found)} has no noise")
-    return loss
 
 
 def _check_costs(release: Release) -> str:
@@ -295,10 +257,6 @@ def _check_ledger(release: Release, ledger: Ledger | None) -> str:
     if different is not None:
         raise _Problem(f"the ledger says otherwise: {different}")
     return f"the ledger is sound and holds all of the release's spends ({len(requests)})"
-
-
-def _name(found: Measurement) -> str:
-    return f"the table over ({', '.join(found.axes)})"
 
 
 Outcome = Literal["adds up", "does not add up", "not all checked"]

@@ -195,8 +195,7 @@ def adaptive(
         "choices": search.choices,
         "model cells": model.tree.cells,
     }
-    cost_text = whole
-    provenance = Provenance("adaptive", airlock.unit, cost_text, tuple(search.measured), noise, details)
+    provenance = Provenance("adaptive", airlock.unit, whole, tuple(search.measured), noise, details)
     return Network(schema, dag, cpts, provenance=provenance)
 
 
@@ -215,17 +214,6 @@ def _search_greedily(search: _Search, k: int | None, progress: Progress | None) 
         details={**known.details, "sets": [list(table.axes) for table in known.measurements], "batches": []},
     )
     return replace(found, provenance=told)
-
-
-def explain(network: Network) -> str:
-    """The search behind a network, a line for each batch of measured sets."""
-    details = {} if network.provenance is None else network.provenance.details
-    if "structure" in details:
-        why = "rows are few for the noise: a greedy search, at most one choice for each attribute"
-        return "\n".join([why, *(" × ".join(found) for found in details["sets"])])
-    lines = [f"{len(details.get('sets', ()))} sets, a model of {details.get('model cells', 0):,} cells"]
-    lines += [", ".join(" × ".join(found) for found in batch) for batch in details.get("batches", ())]
-    return "\n".join(lines)
 
 
 def _grow(

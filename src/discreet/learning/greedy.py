@@ -90,17 +90,6 @@ class Structure:
             )
         )
 
-    def explain(self) -> str:
-        """The search in words, a line for each choice."""
-        limit = "" if self.bounds.cells is None else f" and {self.bounds.cells:,} cells"
-        lines = [
-            f"{len(self.order)} attributes, at most {self.bounds.degree} parents{limit} each, for {self.cost}"
-        ]
-        for pick in self.picks:
-            why = "without a choice" if pick.candidates == 1 else f"chosen from {pick.candidates:,}"
-            lines.append(f"{', '.join(pick.parents) or '—'} → {pick.child}  ({why})")
-        return "\n".join(lines)
-
     def to_json(self) -> dict[str, Any]:
         """What a release keeps of the search, as plain JSON values."""
         return {

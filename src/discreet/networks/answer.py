@@ -200,13 +200,8 @@ class Decision:
     seen: tuple[str, ...]
     """Those that are the most probable one in some network of the set."""
 
-    @property
-    def certain(self) -> bool:
-        """Whether one level only is left."""
-        return len(self.levels) == 1
-
     def __str__(self) -> str:
         given = f" given {self.given}" if self.given else ""
-        if self.certain:
+        if len(self.levels) == 1:
             return f"the most probable {self.target}{given} is certainly {self.levels[0]}"
         return f"the most probable {self.target}{given} is certainly one of {{{', '.join(self.levels)}}}"

@@ -122,10 +122,6 @@ class Posterior:
         """The network of mean tables: what the posterior predicts for the next row."""
         return Network(self.schema, self.dag, self.mean(), provenance=self.provenance)
 
-    def maximum(self) -> Network:
-        """The network of modes."""
-        return Network(self.schema, self.dag, self.mode(), provenance=self.provenance)
-
     def draw(self, rng: np.random.Generator | int) -> Network:
         """A network from this public posterior; post-processing, so it costs no privacy."""
         source = np.random.default_rng(rng)

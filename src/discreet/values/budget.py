@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Self
 
-from discreet.values.errors import BudgetError, Overspent
+from discreet.values.errors import BudgetError, FormatError, Overspent
 from discreet.values.text import Number, read_fraction, read_positive, show_equation, show_fraction
 
 LARGEST = 10**9
@@ -227,11 +227,11 @@ def budget_from_json(document: object) -> Budget:
     if isinstance(document, Mapping) and all(isinstance(value, str) for value in document.values()):
         kind = _KINDS.get(frozenset(document))
         if kind is not None:
-            exact = {name: read_fraction(document[name], name, BudgetError) for name in document}
+            exact = {name: read_fraction(document[name], name, FormatError) for name in document}
             if any(amount < 0 for amount in exact.values()) or exact.get("delta", 0) >= 1:
-                raise BudgetError(f"not an amount of privacy: {document!r}")
+                raise FormatError(f"not an amount of privacy: {document!r}")
             return kind._make([exact[field.name] for field in fields(kind)])
-    raise BudgetError(
+    raise FormatError(
         f'a budget is {{"epsilon": "1"}}, {{"rho": "1/8"}} or {{"epsilon", "delta"}}, not {document!r}'
     )
 
@@ -244,7 +244,7 @@ def finite_from_json(document: object) -> Finite:
 def require_finite(amount: Budget) -> Finite:
     """The amount, refused if it is infinite."""
     if isinstance(amount, Infinite):
-        raise BudgetError("an infinite amount where a finite one should be")
+        raise FormatError("an infinite amount where a finite one should be")
     return amount
 
 

@@ -1,8 +1,8 @@
-"""A directed acyclic graph over attributes: families, order, heights, moral graph, separation."""
+"""A directed acyclic graph over attributes: families, order, heights."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from discreet.values.errors import GraphError
@@ -105,11 +105,14 @@ class DAG:
 
     def ancestors(self, names: Iterable[str]) -> frozenset[str]:
         """The named nodes and everything above them."""
-        return self._reach(names, self.parents_of)
-
-    def descendants(self, names: Iterable[str]) -> frozenset[str]:
-        """The named nodes and everything below them."""
-        return self._reach(names, self.children_of)
+        found: set[str] = set()
+        agenda = list(names)
+        while agenda:
+            name = agenda.pop()
+            if name not in found:
+                found.add(name)
+                agenda.extend(self.parents_of(name))
+        return frozenset(found)
 
     def heights(self) -> dict[str, int]:
         """The length of the longest directed path from each node down to a leaf [000, Sec. 3.2]."""
@@ -118,59 +121,12 @@ class DAG:
             found[name] = max((found[child] + 1 for child in self._children[name]), default=0)
         return {name: found[name] for name in self.nodes}
 
-    def moral_graph(self) -> dict[str, frozenset[str]]:
-        """Each node with its neighbours once parents of a common child are married and arrows dropped."""
-        neighbours: dict[str, set[str]] = {name: set() for name in self.nodes}
-        for family in self.families():
-            for name in family:
-                neighbours[name].update(family)
-        return {name: frozenset(found - {name}) for name, found in neighbours.items()}
-
     def complexity(self, sizes: Mapping[str, int]) -> int:
         """The number of free parameters, C(G) = Σ |Π|·(|X| − 1) [003, Thm. 1]."""
         return sum(
             count_cells(sizes[parent] for parent in found) * (sizes[name] - 1)
             for name, found in zip(self.nodes, self.parents, strict=True)
         )
-
-    def subgraph(self, names: Iterable[str]) -> DAG:
-        """The graph over an ancestral set of nodes; a set that leaves out a parent is refused."""
-        kept = {self.nodes[self.index(name)] for name in names}
-        return DAG.build({name: self.parents_of(name) for name in self.nodes if name in kept})
-
-    def connected(self, targets: Iterable[str], given: Iterable[str]) -> frozenset[str]:
-        """The nodes that some target is d-connected to, given the observed nodes, in O(edges)."""
-        observed = frozenset(given)
-        above_observed = self.ancestors(observed)
-        reached: set[str] = set()
-        seen: set[tuple[str, bool]] = set()
-        agenda = [(name, True) for name in targets]  # True: the path arrives from a child (upwards)
-        while agenda:
-            name, upwards = agenda.pop()
-            if (name, upwards) in seen:
-                continue
-            seen.add((name, upwards))
-            if name not in observed:
-                reached.add(name)
-            if upwards and name not in observed:
-                agenda += [(parent, True) for parent in self.parents_of(name)]
-                agenda += [(child, False) for child in self.children_of(name)]
-            elif not upwards:
-                if name not in observed:
-                    agenda += [(child, False) for child in self.children_of(name)]
-                if name in above_observed:
-                    agenda += [(parent, True) for parent in self.parents_of(name)]
-        return frozenset(reached)
-
-    def _reach(self, names: Iterable[str], step: Callable[[str], Iterable[str]]) -> frozenset[str]:
-        found: set[str] = set()
-        agenda = list(names)
-        while agenda:
-            name = agenda.pop()
-            if name not in found:
-                found.add(name)
-                agenda.extend(step(name))
-        return frozenset(found)
 
     def _cycle(self, waiting: Mapping[str, int]) -> list[str]:
         """Some cycle: every node that still waits has a parent that does, so climbing must come round."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,14 @@ import numpy.typing as npt
 from discreet.values.budget import Budget, budget_from_json
 from discreet.values.errors import BudgetError, FormatError, MechanismError, TableError
 from discreet.values.table import Table, count_cells, require_cells
-from discreet.values.text import Number, read_fraction, read_positive, show_fraction
+from discreet.values.text import (
+    Number,
+    read_fraction,
+    read_positive,
+    require_keys,
+    require_share,
+    show_fraction,
+)
 from discreet.values.unit import Unit
 
 Floats = npt.NDArray[np.float64]
@@ -27,22 +34,68 @@ _TABULATED = 10_000.0  # up to this σ the tails are summed cell by cell, above 
 _REACH = 39.0  # e^(-39²/2) is below the smallest float, so nothing lies further out than 39 σ
 
 
-class Law(Protocol):
-    """What an additive integer noise is known by; every function takes a number or an array."""
+class _Symmetric:
+    """What two laws of noise around 0 share: all follows from the logarithms of their chances and from their tails."""
+
+    __slots__ = ()
+
+    def log_pmf(self, k: npt.ArrayLike) -> Floats:
+        """The logarithm of the probability of exactly k."""
+        raise NotImplementedError
+
+    def _beyond(self, k: Integers) -> Floats:
+        """P(X ≥ k) for k ≥ 1."""
+        raise NotImplementedError
 
     @property
-    def variance(self) -> float: ...
-    def log_pmf(self, k: npt.ArrayLike) -> Floats: ...
-    def pmf(self, k: npt.ArrayLike) -> Floats: ...
-    def cdf(self, k: npt.ArrayLike) -> Floats: ...
-    def survival(self, k: npt.ArrayLike) -> Floats: ...
-    def quantile(self, p: npt.ArrayLike) -> Integers: ...
-    def bound(self, coverage: float, cells: int = 1) -> int: ...
-    def to_json(self) -> dict[str, str]: ...
+    def _reach(self) -> float:
+        """A number that the noise never exceeds in float64."""
+        raise NotImplementedError
+
+    def pmf(self, k: npt.ArrayLike) -> Floats:
+        """The probability of exactly k."""
+        return np.exp(self.log_pmf(k))
+
+    def cdf(self, k: npt.ArrayLike) -> Floats:
+        """The probability of at most k."""
+        whole = _integers(k)
+        return np.where(whole < 0, self._beyond(-whole), 1.0 - self._beyond(whole + 1))
+
+    def survival(self, k: npt.ArrayLike) -> Floats:
+        """The probability of more than k, with full relative precision far out."""
+        return self.cdf(-_integers(k) - 1)  # the law is symmetric
+
+    def quantile(self, p: npt.ArrayLike) -> Integers:
+        """The smallest k with cdf(k) ≥ p, by bisection on whichever tail carries the digits of p."""
+        wanted = _probabilities(p)
+        low = np.full(wanted.shape, -math.ceil(self._reach), dtype=np.int64)  # cdf(low) < p
+        high = -low  # cdf(high) ≥ p
+        while np.any(high - low > 1):
+            middle = (low + high) // 2
+            enough = np.where(wanted < 0.5, self.cdf(middle) >= wanted, self.survival(middle) <= 1.0 - wanted)
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return high
+
+    def bound(self, coverage: float, cells: int = 1) -> int:
+        """The smallest h that |noise| exceeds in none of `cells` cells with probability ≥ coverage.
+
+        The cells' noises are independent: (1 − P(|X| > h))^cells ≥ coverage.
+        """
+        require_share(coverage, "the coverage", MechanismError)
+        if cells < 1:
+            raise MechanismError(f"a bound covers at least 1 cell, not {cells}")
+        allowed = -math.expm1(math.log(coverage) / cells)
+        low, high = -1, 1
+        while 2.0 * float(self.survival(high)) > allowed:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if 2.0 * float(self.survival(middle)) <= allowed else (middle, high)
+        return high
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplace:
+class DiscreteLaplace(_Symmetric):
     """The two-sided geometric law, P(k) = tanh(1/2s)·exp(−|k|/s) with scale s."""
 
     scale: Fraction
@@ -61,26 +114,20 @@ class DiscreteLaplace:
         rate = float(1 / self.scale)
         return np.asarray(math.log(math.tanh(rate / 2)) - np.abs(_integers(k)) * rate)
 
-    def pmf(self, k: npt.ArrayLike) -> Floats:
-        """The probability of exactly k."""
-        return np.exp(self.log_pmf(k))
+    def log_moment(self, t: Floats) -> Floats:
+        """log E e^{tX}, infinite from t = 1/s on."""
+        rate = float(1 / self.scale)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = (
+                2.0 * math.log(-math.expm1(-rate))
+                - np.log(-np.expm1(t - rate))
+                - np.log(-np.expm1(-t - rate))
+            )
+        return np.where(np.abs(t) < rate, found, math.inf)
 
-    def cdf(self, k: npt.ArrayLike) -> Floats:
-        """The probability of at most k."""
-        whole = _integers(k)
-        return np.where(whole < 0, self._beyond(-whole), 1.0 - self._beyond(whole + 1))
-
-    def survival(self, k: npt.ArrayLike) -> Floats:
-        """The probability of more than k, with full relative precision far out."""
-        return self.cdf(-_integers(k) - 1)  # the law is symmetric
-
-    def quantile(self, p: npt.ArrayLike) -> Integers:
-        """The smallest k with cdf(k) ≥ p."""
-        return _search_quantile(self, p, reach=800.0 * float(self.scale) + 2.0)
-
-    def bound(self, coverage: float, cells: int = 1) -> int:
-        """The smallest h that |noise| exceeds in none of `cells` cells with probability ≥ coverage."""
-        return _search_bound(self, coverage, cells)
+    @property
+    def _reach(self) -> float:
+        return 800.0 * float(self.scale) + 2.0
 
     def to_json(self) -> dict[str, str]:
         """The name of the law and its exact parameter."""
@@ -96,7 +143,7 @@ class DiscreteLaplace:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussian:
+class DiscreteGaussian(_Symmetric):
     """The discrete Gaussian law, P(k) = exp(−k²/2σ²) / Σ_j exp(−j²/2σ²), with σ² exact [CKS20, Def. 1]."""
 
     sigma2: Fraction
@@ -123,26 +170,13 @@ class DiscreteGaussian:
         real = _integers(k).astype(np.float64)
         return np.asarray(-(real * real) / (2.0 * float(self.sigma2)) - _log_total(self.sigma2))
 
-    def pmf(self, k: npt.ArrayLike) -> Floats:
-        """The probability of exactly k."""
-        return np.exp(self.log_pmf(k))
+    def log_moment(self, t: Floats) -> Floats:
+        """At least log E e^{tX}: that of the normal law with the same σ² [CKS20, Lemma 9]."""
+        return np.asarray(float(self.sigma2) * t**2 / 2.0)
 
-    def cdf(self, k: npt.ArrayLike) -> Floats:
-        """The probability of at most k."""
-        whole = _integers(k)
-        return np.where(whole < 0, self._beyond(-whole), 1.0 - self._beyond(whole + 1))
-
-    def survival(self, k: npt.ArrayLike) -> Floats:
-        """The probability of more than k, with full relative precision far out."""
-        return self.cdf(-_integers(k) - 1)  # the law is symmetric
-
-    def quantile(self, p: npt.ArrayLike) -> Integers:
-        """The smallest k with cdf(k) ≥ p."""
-        return _search_quantile(self, p, reach=_REACH * math.sqrt(float(self.sigma2)) + 2.0)
-
-    def bound(self, coverage: float, cells: int = 1) -> int:
-        """The smallest h that |noise| exceeds in none of `cells` cells with probability ≥ coverage."""
-        return _search_bound(self, coverage, cells)
+    @property
+    def _reach(self) -> float:
+        return _REACH * math.sqrt(float(self.sigma2)) + 2.0
 
     def to_json(self) -> dict[str, str]:
         """The name of the law and its exact parameter."""
@@ -203,6 +237,10 @@ class Exact:
         """Always 0."""
         return 0
 
+    def log_moment(self, t: Floats) -> Floats:
+        """Always 0."""
+        return np.zeros_like(t)
+
     def to_json(self) -> dict[str, str]:
         """Only a name."""
         return {"law": "exact"}
@@ -211,7 +249,10 @@ class Exact:
         return "no noise"
 
 
-def law_from_json(document: object) -> DiscreteLaplace | DiscreteGaussian | Exact:
+Law = DiscreteLaplace | DiscreteGaussian | Exact
+
+
+def law_from_json(document: object) -> Law:
     """The law that `to_json` wrote; anything else is refused."""
     makers: dict[tuple[object, frozenset[str]], Callable[[Mapping[str, Any]], Any]] = {
         ("discrete-laplace", frozenset(["law", "scale"])): lambda found: DiscreteLaplace(found["scale"]),
@@ -222,7 +263,7 @@ def law_from_json(document: object) -> DiscreteLaplace | DiscreteGaussian | Exac
         make = makers.get((document.get("law"), frozenset(document)))
         if make is not None:
             try:
-                law: DiscreteLaplace | DiscreteGaussian | Exact = make(document)
+                law: Law = make(document)
             except MechanismError as error:
                 raise FormatError(str(error)) from None
             return law
@@ -271,43 +312,12 @@ def _tabulate_tails(sigma2: Fraction) -> Floats:
     return tails
 
 
-def _search_quantile(law: Law, p: npt.ArrayLike, reach: float) -> Integers:
-    """Bisection between −reach and reach, on whichever tail carries the digits of p."""
-    wanted = _probabilities(p)
-    low = np.full(wanted.shape, -math.ceil(reach), dtype=np.int64)  # cdf(low) < p
-    high = np.full(wanted.shape, math.ceil(reach), dtype=np.int64)  # cdf(high) ≥ p
-    while np.any(high - low > 1):
-        middle = (low + high) // 2
-        enough = np.where(wanted < 0.5, law.cdf(middle) >= wanted, law.survival(middle) <= 1.0 - wanted)
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return high
-
-
-def _search_bound(law: Law, coverage: float, cells: int) -> int:
-    """Smallest h with (1 − P(|X| > h))^cells ≥ coverage: the cells' noises are independent."""
-    if not 0 < coverage < 1:
-        raise MechanismError(f"a coverage lies strictly between 0 and 1, not {coverage}")
-    if cells < 1:
-        raise MechanismError(f"a bound covers at least one cell, not {cells}")
-    allowed = -math.expm1(math.log(coverage) / cells)
-    low, high = -1, 1
-    while 2.0 * float(law.survival(high)) > allowed:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if 2.0 * float(law.survival(middle)) <= allowed else (middle, high)
-    return high
-
-
-NoiseLaw = DiscreteLaplace | DiscreteGaussian | Exact
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement:
     """A table of counts with noise of a known law in every cell; negative cells are part of it."""
 
     noisy: Table
-    law: NoiseLaw
+    law: Law
     unit: Unit
     cost: Budget
     """What was charged for it; infinite for exact counts."""
@@ -328,10 +338,6 @@ class Measurement:
         """The number of cells."""
         return self.noisy.cells
 
-    def bound(self, coverage: float) -> int:
-        """The h within which all true counts lie of their noisy ones at once, with this probability."""
-        return self.law.bound(coverage, self.cells)
-
     def to_json(self) -> dict[str, Any]:
         """The whole measurement; the counts are listed in row-major order of the axes."""
         return {
@@ -347,9 +353,8 @@ class Measurement:
     @classmethod
     def from_json(cls, document: object) -> Measurement:
         """The measurement that `to_json` wrote; anything malformed is refused."""
-        found = require_keys(
-            document, {"axes", "shape", "counts", "law", "unit", "cost", "rate"}, "a measurement"
-        )
+        keys = ("axes", "shape", "counts", "law", "unit", "cost", "rate")
+        found = require_keys(document, "a measurement", keys)
         axes, shape, counts = found["axes"], found["shape"], found["counts"]
         if not (isinstance(axes, list) and all(isinstance(name, str) for name in axes)):
             raise FormatError(f"the axes of a measurement are names, not {axes!r}")
@@ -367,29 +372,14 @@ class Measurement:
         rate = read_fraction(found["rate"], "a sampling rate", FormatError)
         if not 0 < rate <= 1:
             raise FormatError(f"a sampling rate is above 0 and at most 1, not {rate}")
-        unit, cost = read_unit(found["unit"]), read_cost(found["cost"])
+        unit, cost = read_unit(found["unit"]), budget_from_json(found["cost"])
         return cls(noisy, law_from_json(found["law"]), unit, cost, rate)
-
-
-def require_keys(document: object, keys: set[str], what: str) -> Mapping[str, Any]:
-    """A document with exactly these keys."""
-    if not isinstance(document, Mapping) or set(document) != keys:
-        raise FormatError(f"{what} has exactly the keys {', '.join(sorted(keys))}")
-    return document
 
 
 def read_unit(value: object) -> Unit:
     """The unit in a document."""
     try:
         return Unit.read(str(value))
-    except BudgetError as error:
-        raise FormatError(str(error)) from None
-
-
-def read_cost(document: object) -> Budget:
-    """The budget in a document."""
-    try:
-        return budget_from_json(document)
     except BudgetError as error:
         raise FormatError(str(error)) from None
 

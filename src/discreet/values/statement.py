@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from discreet.values.budget import Budget, Finite, Infinite, budget_from_json, finite_from_json
-from discreet.values.errors import BudgetError, FormatError
-from discreet.values.text import list_some, show
+from discreet.values.errors import FormatError
+from discreet.values.measurement import read_unit
+from discreet.values.text import require_keys, show
 from discreet.values.unit import Unit
 
 HASH = re.compile(r"[0-9a-f]{64}")
@@ -44,7 +44,7 @@ class Debit:
     @classmethod
     def from_json(cls, document: object) -> Debit:
         """The debit that `to_json` wrote; anything else is refused."""
-        found = _require("a spend", document, {"request", "day", "verb", "tables", "cost", "digest"})
+        found = require_keys(document, "a spend", ("request", "day", "verb", "tables", "cost", "digest"))
         texts = {name: _read_text(f"the {name} of a spend", found[name]) for name in ("request", "verb")}
         if not (isinstance(found["day"], str) and DAY.fullmatch(found["day"])):
             raise FormatError(f"the day of a spend is written 2026-11-17, not {show(found['day'])}")
@@ -52,7 +52,8 @@ class Debit:
         digest = found["digest"]
         if digest != "" and not (isinstance(digest, str) and HASH.fullmatch(digest)):
             raise FormatError(f"the digest of a spend has 64 hexadecimal digits, unlike {show(digest)}")
-        return cls(texts["request"], found["day"], texts["verb"], tables, _read_finite(found["cost"]), digest)
+        cost = finite_from_json(found["cost"])
+        return cls(texts["request"], found["day"], texts["verb"], tables, cost, digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +107,16 @@ class Statement:
     @classmethod
     def from_json(cls, document: object) -> Statement:
         """The statement that `to_json` wrote; whatever else stood there would be published without a look."""
-        keys = {"account", "unit", "budget", "spent", "loss", "schema", "purpose", "spends", "ledger"}
-        found = _require("the statement", document, keys, optional={"rows"})
-        book = _require("the ledger", found["ledger"], {"id", "durable", "events", "head"})
+        keys = ("account", "unit", "budget", "spent", "loss", "schema", "purpose", "spends", "ledger")
+        found = require_keys(document, "the statement", keys, ("rows",))
+        book = require_keys(found["ledger"], "the ledger", ("id", "durable", "events", "head"))
         if not isinstance(book["durable"], bool):
             raise FormatError(f"a ledger is durable or not, not {show(book['durable'])}")
         if not isinstance(book["head"], str) or not HASH.fullmatch(book["head"]):
             raise FormatError(f"the head of a ledger has 64 hexadecimal digits, unlike {show(book['head'])}")
         if not isinstance(found["spends"], list):
             raise FormatError(f"the spends of a statement are a list, not {show(found['spends'])}")
-        try:
-            unit, loss = Unit.read(found["unit"]), budget_from_json(found["loss"])
-        except BudgetError as error:
-            raise FormatError(str(error)) from None
+        unit, loss = read_unit(found["unit"]), budget_from_json(found["loss"])
         if "rows" in found and not unit.fixes_rows:
             raise FormatError(
                 "the number of rows is private under add-remove and does not belong in a release"
@@ -126,8 +124,8 @@ class Statement:
         return cls(
             _read_text("an account", found["account"]),
             unit,
-            _read_finite(found["budget"]),
-            _read_finite(found["spent"]),
+            finite_from_json(found["budget"]),
+            finite_from_json(found["spent"]),
             loss,
             _read_text("the schema's digest", found["schema"]),
             _read_text("the purpose", found["purpose"]),
@@ -140,22 +138,6 @@ class Statement:
         )
 
 
-def _require(
-    what: str, document: object, keys: set[str], optional: frozenset[str] | set[str] = frozenset()
-) -> Mapping[str, Any]:
-    if not isinstance(document, Mapping):
-        raise FormatError(f"{what} has the keys {list_some(sorted(keys))}, unlike {show(document)}")
-    strange = [key for key in document if key not in keys | optional]
-    if strange:
-        raise FormatError(
-            f"{what} has the key {show(strange[0])}; known are {list_some(sorted(keys | optional))}"
-        )
-    missing = sorted(keys - set(document))
-    if missing:
-        raise FormatError(f"{what} lacks the key {missing[0]!r}")
-    return document
-
-
 def _read_text(what: str, value: object) -> str:
     if not isinstance(value, str) or len(value) > MOST_TEXT or not value.isprintable():
         raise FormatError(f"{what} is printable text of at most {MOST_TEXT} characters, not {show(value)}")
@@ -166,10 +148,3 @@ def _read_count(what: str, value: object) -> int:
     if type(value) is not int or not 0 <= value < 2**63:
         raise FormatError(f"{what} is a whole number of at least 0, not {show(value)}")
     return value
-
-
-def _read_finite(document: object) -> Finite:
-    try:
-        return finite_from_json(document)
-    except BudgetError as error:
-        raise FormatError(str(error)) from None

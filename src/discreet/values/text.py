@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
-from discreet.values.errors import DiscreetError, SchemaError
+from discreet.values.errors import DiscreetError, FormatError, SchemaError
 
 Number = Fraction | Decimal | int | float | str
 
@@ -54,6 +55,13 @@ def read_positive(value: Number, what: str, error: type[DiscreetError]) -> Fract
     if found <= 0:
         raise error(f"{what} must be above 0, not {show_fraction(found)}")
     return found
+
+
+def require_share(value: Fraction | float, what: str, error: type[DiscreetError]) -> None:
+    """Refuse what does not lie strictly between 0 and 1."""
+    if not 0 < value < 1:
+        shown = show_fraction(value) if isinstance(value, Fraction) else value
+        raise error(f"{what} must lie strictly between 0 and 1, not {shown}")
 
 
 def show_fraction(value: Fraction) -> str:
@@ -135,6 +143,22 @@ def list_some(values: Iterable[object]) -> str:
     """The first `LISTED` values, shown and separated by commas, with an ellipsis for the rest."""
     found = [show(value) for value in islice(values, LISTED + 1)]
     return ", ".join(found[:LISTED] + ["…"] * (len(found) > LISTED))
+
+
+def require_keys(
+    document: object, what: str, keys: Collection[str], optional: Collection[str] = ()
+) -> Mapping[str, Any]:
+    """A document with these keys and no others: what stood under another would be published without a look."""
+    known = [*keys, *optional]
+    if not isinstance(document, Mapping):
+        raise FormatError(f"{what} must have the keys {list_some(known)}, not be {show(document)}")
+    for key in document:
+        if key not in known:
+            raise FormatError(f"{what} has the unknown key {show(key)}; allowed are {list_some(known)}")
+    for key in keys:
+        if key not in document:
+            raise FormatError(f"{what} lacks the key {show(key)}")
+    return document
 
 
 def require_name(what: str, name: object) -> None:

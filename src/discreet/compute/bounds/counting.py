@@ -15,12 +15,11 @@ import numpy.typing as npt
 
 from discreet.compute.bounds.problem import Floats
 from discreet.values.errors import TableError
-from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Measurement
+from discreet.values.measurement import DiscreteLaplace, Exact, Law, Measurement
 from discreet.values.table import count_cells
 
 Counts = npt.NDArray[np.int64]
-NoiseLaw = DiscreteLaplace | DiscreteGaussian | Exact
-Term = tuple[NoiseLaw, int, int]
+Term = tuple[Law, int, int]
 """A law, a whole weight, and the number of independent noises of this law that carry the weight."""
 
 FINENESS = 4
@@ -196,19 +195,8 @@ def bound_by_chernoff(terms: tuple[Term, ...], tail: float) -> float:
     t = most * np.linspace(0.0, 1.0, 2001)[1:-1]
     exponent = np.full(len(t), math.log(2.0 / tail))
     for law, weight, count in terms:
-        exponent += count * _log_moment(law, weight * t)
+        exponent += count * law.log_moment(weight * t)
     return float((exponent / t).min())
-
-
-def _log_moment(law: NoiseLaw, t: Floats) -> Floats:
-    if isinstance(law, DiscreteGaussian):
-        return np.asarray(float(law.sigma2) * t**2 / 2.0)
-    if isinstance(law, DiscreteLaplace):
-        rate = float(1 / law.scale)
-        return np.asarray(
-            2.0 * math.log(-math.expm1(-rate)) - np.log(-np.expm1(t - rate)) - np.log(-np.expm1(-t - rate))
-        )
-    return np.zeros_like(t)
 
 
 def _tabulate_tails(terms: tuple[Term, ...], length: int) -> Floats:
@@ -221,6 +209,6 @@ def _tabulate_tails(terms: tuple[Term, ...], length: int) -> Floats:
 
 
 @lru_cache(maxsize=16)  # a release has a few laws, and many margins that sum them
-def _transform(law: NoiseLaw, length: int) -> Floats:
+def _transform(law: Law, length: int) -> Floats:
     k = np.arange(length, dtype=np.int64)
     return np.asarray(np.fft.fft(law.pmf(np.where(k < length // 2, k, k - length))).real)

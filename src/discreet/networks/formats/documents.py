@@ -11,20 +11,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from discreet.networks.provenance import Provenance
+from discreet.values.budget import budget_from_json
 from discreet.values.errors import DiscreetError, FormatError, TooLarge
 from discreet.values.graph import DAG
-from discreet.values.measurement import Measurement, read_cost, read_unit
+from discreet.values.measurement import Measurement, read_unit
 from discreet.values.schema import Schema
 from discreet.values.statement import Statement
 from discreet.values.table import Table, count_cells
-from discreet.values.text import list_some, show
+from discreet.values.text import require_keys, show
 
 MAX_BYTES = 2**26
 """The longest text that is read unasked, unpacked."""
@@ -76,13 +77,7 @@ class Kind:
             raise FormatError(
                 f"version {show(found)} was written by a newer discreet; this one reads up to {self.version}"
             )
-        refuse_unknown_keys(self.what, document, ("format", "version", *self.keys))
-        missing = [key for key in self.keys if key not in document]
-        if missing:
-            raise FormatError(
-                f"the key {show(missing[0])} is missing; {self.what} has {list_some(self.keys)}"
-            )
-        return document
+        return require_keys(document, self.what, ("format", "version", *self.keys))
 
     def describe(self, **values: Any) -> dict[str, Any]:
         """The document with these values of its keys."""
@@ -180,15 +175,14 @@ def describe_provenance(provenance: Provenance) -> dict[str, Any]:
 
 def restore_provenance(document: object, schema: Schema) -> Provenance:
     """Where a model over this schema comes from; whatever else stood there would be published without a look."""
-    if not isinstance(document, Mapping) or set(document) != set(_PROVENANCE):
-        raise FormatError(f"a provenance has the keys {list_some(sorted(_PROVENANCE))}")
+    known = require_keys(document, "a provenance", tuple(_PROVENANCE))
     for key, kind in _PROVENANCE.items():
-        if not isinstance(document[key], kind):
-            raise FormatError(f"the {key} of a provenance cannot be {show(document[key])}")
-    errors = document["predicted error"]
+        if not isinstance(known[key], kind):
+            raise FormatError(f"the {key} of a provenance cannot be {show(known[key])}")
+    errors = known["predicted error"]
     if not all(isinstance(value, float | int) for value in errors.values()):
         raise FormatError("the predicted error of a provenance holds a number for each attribute")
-    measurements = tuple(Measurement.from_json(found) for found in document["measurements"])
+    measurements = tuple(Measurement.from_json(found) for found in known["measurements"])
     for measurement in measurements:
         for name, size in measurement.noisy.sizes.items():
             if name not in schema or schema[name].size != size:
@@ -196,13 +190,13 @@ def restore_provenance(document: object, schema: Schema) -> Provenance:
                     f"a measurement over {show(name)} with {size} levels does not fit the schema"
                 )
     return Provenance(
-        document["learner"],
-        read_unit(document["unit"]),
-        read_cost(document["cost"]),
+        known["learner"],
+        read_unit(known["unit"]),
+        budget_from_json(known["cost"]),
         measurements,
         errors,
-        document["details"],
-        Statement.from_json(document["statement"]) if document["statement"] else None,
+        known["details"],
+        Statement.from_json(known["statement"]) if known["statement"] else None,
     )
 
 
@@ -232,13 +226,6 @@ def require_list(value: object, what: str) -> list[Any]:
     if not isinstance(value, list):
         raise FormatError(f"{what} must be an array, not {show(value)}")
     return value
-
-
-def refuse_unknown_keys(what: str, document: object, known: Collection[str]) -> None:
-    """Refuse keys that `what` does not have: what stood there would be published without being looked at."""
-    strange = [key for key in document if key not in known] if isinstance(document, Mapping) else []
-    if strange:
-        raise FormatError(f"the key {show(strange[0])} is unknown; {what} has {list_some(sorted(known))}")
 
 
 def _require_shallow(document: object) -> None:

@@ -23,7 +23,6 @@ from discreet.networks.formats.documents import (
     Kind,
     describe_provenance,
     parse_document,
-    refuse_unknown_keys,
     restore_provenance,
 )
 from discreet.networks.formats.edges import parse_edges
@@ -35,7 +34,7 @@ from discreet.values.errors import FormatError, GraphError
 from discreet.values.files import read_text, write_text
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
-from discreet.values.text import list_some, show
+from discreet.values.text import list_some, require_keys, show
 
 RELEASE = Kind("a release", "discreet-release", ("promise", "network", "provenance", "software"))
 SOFTWARE = ("discreet", "numpy", "opendp")
@@ -124,7 +123,7 @@ def _restore_release(document: object) -> Release:
         isinstance(value, str) and VERSION_TEXT.fullmatch(value) for value in software.values()
     ):
         raise FormatError("software must list versions as text")
-    refuse_unknown_keys("software", software, SOFTWARE)
+    require_keys(software, "the software", (), SOFTWARE)
     if not isinstance(found["promise"], str):
         raise FormatError("the promise must be text")
     network = Network.from_json(found["network"])

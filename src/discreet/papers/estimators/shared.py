@@ -21,20 +21,6 @@ Domain = int | Bins | Attribute | Sequence[object]
 """The public values of a feature: how many whole numbers from 0 on, edges, a whole attribute, or a list of levels."""
 
 
-_NO_SEED = "compares two fits on the same rows, and privacy noise has no seed"
-CHECKS_THAT_CANNOT_HOLD = {
-    "check_classifiers_classes": "labels that were not declared are refused: reading them off the rows leaks",
-    "check_classifiers_train": "probabilities are over the declared classes, not over those that the rows show",
-    "check_classifier_data_not_an_array": _NO_SEED,
-    "check_regressor_data_not_an_array": _NO_SEED,
-    "check_regressors_int": _NO_SEED,
-    "check_supervised_y_2d": _NO_SEED,
-    "check_fit_idempotent": _NO_SEED,
-    "check_pipeline_consistency": _NO_SEED,
-}
-"""Checks of scikit-learn's `check_estimator` that a private estimator may fail, and why."""
-
-
 class PrivacyWarning(UserWarning):
     """Something that is allowed, and that spends or weakens privacy in a way that is easily overlooked."""
 

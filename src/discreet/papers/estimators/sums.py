@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,17 +13,10 @@ import numpy.typing as npt
 from discreet.core.counter import TrueCounts
 from discreet.core.mechanism import AdditiveNoise, Noise, calibrate_moves
 from discreet.core.noise import add_noise
-from discreet.values.budget import Budget, Finite
+from discreet.values.budget import Budget, Finite, budget_from_json
 from discreet.values.errors import DataError, FormatError, MechanismError
-from discreet.values.measurement import (
-    NoiseLaw,
-    are_integers,
-    law_from_json,
-    read_cost,
-    read_unit,
-    require_keys,
-)
-from discreet.values.text import Number, read_fraction, read_positive, show_fraction
+from discreet.values.measurement import Law, are_integers, law_from_json, read_unit
+from discreet.values.text import Number, read_fraction, read_positive, require_keys, show_fraction
 from discreet.values.unit import Unit
 
 MOST_STEPS = 2**31
@@ -109,7 +101,7 @@ class SumMeasurement:
     steps: int
     granularity: Fraction
     origin: Fraction
-    law: NoiseLaw
+    law: Law
     unit: Unit
     cost: Budget
 
@@ -132,8 +124,8 @@ class SumMeasurement:
     @classmethod
     def from_json(cls, document: object) -> SumMeasurement:
         """The measurement that `to_json` wrote; anything malformed is refused."""
-        keys = {"column", "steps", "granularity", "origin", "law", "unit", "cost"}
-        found = require_keys(document, keys, "a measured sum")
+        keys = ("column", "steps", "granularity", "origin", "law", "unit", "cost")
+        found = require_keys(document, "a measured sum", keys)
         if not isinstance(found["column"], str) or not are_integers([found["steps"]]):
             raise FormatError(f"a measured sum has a column name and whole steps, not {found['column']!r}")
         granularity = read_fraction(found["granularity"], "a granularity", FormatError)
@@ -141,7 +133,7 @@ class SumMeasurement:
             raise FormatError(f"a granularity must be above 0, not {granularity}")
         origin = read_fraction(found["origin"], "an origin", FormatError)
         law = law_from_json(found["law"])
-        unit, cost = read_unit(found["unit"]), read_cost(found["cost"])
+        unit, cost = read_unit(found["unit"]), budget_from_json(found["cost"])
         return cls(found["column"], found["steps"], granularity, origin, law, unit, cost)
 
 
@@ -215,13 +207,3 @@ def count_steps(columns: Sequence[BoundedColumn], rows: TrueCounts) -> list[int]
             steps = column.count_steps(values)
             totals[i] += int(steps.sum() if weights is None else (steps * weights).sum())
     return totals
-
-
-def choose_origin(lower: Number, upper: Number, granularity: Number, unit: Unit) -> Fraction:
-    """The grid point nearest the middle of the bounds under add-remove; the lower bound under replace-one."""
-    low = read_fraction(lower, "lower", MechanismError)
-    if unit.fixes_rows:
-        return low  # any origin has the same sensitivity there, and this one keeps the steps positive
-    grain = read_positive(granularity, "granularity", MechanismError)
-    middle = (low + read_fraction(upper, "upper", MechanismError)) / 2
-    return math.floor(middle / grain + Fraction(1, 2)) * grain

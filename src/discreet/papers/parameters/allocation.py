@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.values.errors import BudgetError
 from discreet.values.graph import DAG
-from discreet.values.table import Table, count_cells, require_cells
+from discreet.values.table import Table, count_cells
 
 LEAST_SHARE = Fraction(1, 20)
 """No node gets less than this part of an even share: an estimate from a noisy first look must not starve one."""
@@ -68,7 +68,7 @@ def find_sensitivities(dag: DAG, sizes: Mapping[str, int]) -> dict[str, Fraction
     """∆_i = mean over children Y of 1/|Y|, divided by |pa_i|; 0 for a leaf.
 
     The derivatives of P(Y = y) by Θ[x|x_pa], summed over y, are P(x_pa): summed over x and x_pa that is |X_i|,
-    whatever the data. So [000, Eq. 7] belongs to the graph and the domains; `differentiate_children` is the long way.
+    whatever the data. So [000, Eq. 7] belongs to the graph and the domains.
     """
     found = {}
     for name in dag.nodes:
@@ -77,33 +77,6 @@ def find_sensitivities(dag: DAG, sizes: Mapping[str, int]) -> dict[str, Fraction
         total = sum((Fraction(1, sizes[child]) for child in children), Fraction(0))
         found[name] = total / (len(children) * above) if children else Fraction(0)
     return found
-
-
-def differentiate_children(dag: DAG, cpts: Sequence[Table], name: str) -> float:
-    """∆_i by enumerating the ancestors of every child and differentiating entry by entry [000, Eq. 7 and 8].
-
-    P(Y) is linear in each entry of node i's table, so its derivative by Θ[x|x_pa] is P(Y) with that entry set to 1
-    and all others of the table to 0. (So does the paper's example; Eq. 8 as printed keeps the factor Θ[x|x_pa].)
-    """
-    own = cpts[dag.index(name)]
-    children = dag.children_of(name)
-    if not children:
-        return 0.0
-    total = 0.0
-    for child in children:
-        above = dag.ancestors([child])
-        others = [cpts[dag.index(other)] for other in dag.order if other in above and other != name]
-        sizes = {member: size for table in (own, *others) for member, size in table.sizes.items()}
-        require_cells(f"the joint over the ancestors of {child!r}", sizes.values())
-        for entry in np.ndindex(own.values.shape):
-            only = np.zeros(own.values.shape)
-            only[entry] = 1.0
-            joint = Table(own.axes, only)
-            for table in others:
-                joint = joint.multiply(table)
-            derivatives = joint.project([child]).values
-            total += float(derivatives.sum()) / derivatives.size
-    return total / (len(children) * own.cells)
 
 
 def allocate(

@@ -49,14 +49,6 @@ def count_coefficients(sets: Iterable[Sequence[str]], sizes: Mapping[str, int]) 
     return sum(math.prod(sizes[name] - 1 for name in members) for members in sets)
 
 
-def transform(table: Table) -> Table:
-    """The coefficients of a table's highest order: the basis of each attribute applied along its axis."""
-    values = table.values
-    for axis, size in enumerate(table.values.shape):
-        values = np.moveaxis(np.tensordot(make_basis(size), values, axes=(1, axis)), 0, axis)
-    return Table(table.axes, np.asarray(values))
-
-
 def reconstruct(
     coefficients: Sequence[Table], families: Sequence[Sequence[str]], sizes: Mapping[str, int]
 ) -> tuple[Table, ...]:

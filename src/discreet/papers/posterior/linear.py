@@ -20,10 +20,11 @@ import numpy.typing as npt
 from discreet.core.counter import TrueCounts
 from discreet.core.mechanism import AdditiveNoise, Noise, calibrate_moves
 from discreet.core.noise import add_noise
-from discreet.values.budget import Budget, Finite
+from discreet.values.budget import Budget, Finite, budget_from_json
 from discreet.values.errors import FormatError, MechanismError
-from discreet.values.measurement import Measurement, NoiseLaw, read_cost
+from discreet.values.measurement import Law, Measurement
 from discreet.values.table import Table, count_cells
+from discreet.values.text import require_keys
 from discreet.values.unit import Unit
 
 Integers = npt.NDArray[np.int64]
@@ -143,7 +144,7 @@ class Coefficients:
 
     blocks: tuple[Table, ...]
     """The axes carry the names of attributes; a block has as many entries along one as its matrix has rows."""
-    law: NoiseLaw
+    law: Law
     unit: Unit
     cost: Budget
     """What was charged for all blocks together."""
@@ -160,15 +161,14 @@ class Coefficients:
     @classmethod
     def from_json(cls, document: object) -> Coefficients:
         """The coefficients that `to_json` wrote; anything malformed is refused."""
-        if not isinstance(document, Mapping) or set(document) != {"blocks", "law", "unit", "cost"}:
-            raise FormatError("coefficients have exactly the keys blocks, cost, law, unit")
-        if not isinstance(document["blocks"], list) or not document["blocks"]:
+        given = require_keys(document, "the coefficients", ("blocks", "law", "unit", "cost"))
+        if not isinstance(given["blocks"], list) or not given["blocks"]:
             raise FormatError("coefficients need a list of at least one block")
-        found = [Measurement.from_json(block) for block in document["blocks"]]
+        found = [Measurement.from_json(block) for block in given["blocks"]]
         if any(block.law != found[0].law or block.unit != found[0].unit for block in found):
             raise FormatError("the blocks of coefficients share one law and one unit")
         tables = tuple(block.noisy for block in found)
-        return cls(tables, found[0].law, found[0].unit, read_cost(document["cost"]))
+        return cls(tables, found[0].law, found[0].unit, budget_from_json(given["cost"]))
 
 
 @dataclass(frozen=True, slots=True)

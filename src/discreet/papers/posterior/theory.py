@@ -30,28 +30,6 @@ class Guarantee:
         return f"{self.mechanism:<8} {self.privacy:<28} {self.utility:<40} {self.bound:.4g}"
 
 
-def bound_updates(
-    dag: DAG, sizes: Mapping[str, int], epsilon: float, delta: float, *, replaced: bool = True
-) -> float:
-    """‖Δω − Δω'‖∞ ≤ (2|I|/ε)·ln(cells/δ) with probability 1 − δ [002, Prop. 1]; half of it under add-remove.
-
-    Integer noise exceeds the next whole number with no larger a probability.
-    """
-    _require(epsilon, delta)
-    cells = sum(count_cells(sizes[name] for name in family) for family in dag.families())
-    return (2 if replaced else 1) * len(dag) / epsilon * math.log(cells / delta)
-
-
-def bound_stealth(dag: DAG, sizes: Mapping[str, int], scale: float, t: float) -> tuple[float, float]:
-    """What stealth adds to the total of every table, 2t·scale·|N_I|, and how likely no cell is negative [002, Cor. 3].
-
-    With the printed scale 2|N_I|/ε this is 4t|N_I|²/ε, spread over the cells.
-    """
-    if not t > 0:
-        raise MechanismError(f"stealth is a number t above 0, not {t}")
-    return 2.0 * t * scale * bound_cells(close_downward(dag.families()), sizes), 1.0 - math.exp(-t)
-
-
 def bound_fourier(
     dag: DAG, sizes: Mapping[str, int], node: str, scale: float, delta: float, t: float = 0.0
 ) -> float:

@@ -7,14 +7,14 @@ import os
 import re
 import tomllib
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 from discreet.values.errors import DiscreetError, FormatError, SchemaError
+from discreet.values.files import read_text
 from discreet.values.schema import Attribute, Schema
 from discreet.values.schema.bins import Bins, write_number
 from discreet.values.schema.taxonomy import MAX_HEIGHT, Group, Taxonomy
-from discreet.values.text import list_some, show
+from discreet.values.text import require_keys, show
 
 FORMAT = 1
 """The version of the format; a file that says another one is refused, a file that says none has this one."""
@@ -31,7 +31,7 @@ def make_document(schema: Schema) -> dict[str, Any]:
 def parse_document(document: object) -> Schema:
     """The schema that a document declares, as `{name: {...}}` or as `[{"name": name, ...}]`."""
     top = _require(document, dict, "a schema", "a table")
-    _refuse_others("the schema", top, ("format", "attributes"))
+    require_keys(top, "the schema", (), ("format", "attributes"))
     version = top.get("format", FORMAT)
     if version != FORMAT or isinstance(version, bool):
         raise FormatError(f"schema format {show(version)} is not known; this version reads format {FORMAT}")
@@ -80,7 +80,7 @@ def _parse_attribute(name: Any, entry: object) -> Attribute:
     what = f"attribute {show(name)}"
     table = _require(entry, dict, what, "a table")
     if ("levels" in table) == ("edges" in table):
-        _refuse_others(what, table, dict.fromkeys(LEVEL_KEYS + BIN_KEYS))
+        require_keys(table, what, (), dict.fromkeys(LEVEL_KEYS + BIN_KEYS))
         raise SchemaError(
             f"{what} has {'both' if 'levels' in table else 'neither'} levels and edges; give one of the two"
         )
@@ -88,7 +88,7 @@ def _parse_attribute(name: Any, entry: object) -> Attribute:
     if missing is not None:
         missing = _parse_level(what, "missing", missing)
     if "edges" in table:
-        _refuse_others(what, table, BIN_KEYS)
+        require_keys(table, what, (), BIN_KEYS)
         edges = [_parse_edge(edge) for edge in _require(table["edges"], list, f"{what}: edges", "an array")]
         try:
             bins = Bins(tuple(edges), table.get("closed", "left"))
@@ -96,7 +96,7 @@ def _parse_attribute(name: Any, entry: object) -> Attribute:
         except SchemaError as error:
             raise SchemaError(f"{what}: {error}") from None
         return Attribute.binned(name, bins, missing=missing, taxonomy=taxonomy)
-    _refuse_others(what, table, LEVEL_KEYS)
+    require_keys(table, what, (), LEVEL_KEYS)
     levels = [
         _parse_level(what, "level", level)
         for level in _require(table["levels"], list, f"{what}: levels", "an array")
@@ -150,12 +150,6 @@ def _parse_members(declared: object, depth: int) -> tuple[str | Group, ...]:
     return tuple(found)
 
 
-def _refuse_others(what: str, table: Mapping[str, object], allowed: Collection[str]) -> None:
-    for key in table:
-        if key not in allowed:
-            raise FormatError(f"{what} has the unknown key {show(key)}; allowed are {list_some(allowed)}")
-
-
 def _require(value: object, kind: type, what: str, wanted: str) -> Any:
     if not isinstance(value, kind):
         raise FormatError(f"{what} must be {wanted}, not {_NOUNS.get(type(value), type(value).__name__)}")
@@ -184,28 +178,15 @@ _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"'
 
 def read_schema(path: str | os.PathLike[str]) -> Schema:
     """The schema that a TOML file declares; every refusal begins with the name of the file."""
+    text = read_text(path, MAX_BYTES)
     try:
-        with Path(path).open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise FormatError(f"{os.fspath(path)}: cannot be read: {error.strerror}") from None
-    try:
-        return parse_toml(content)
+        return parse_toml(text)
     except DiscreetError as error:
         raise type(error)(f"{os.fspath(path)}: {error}") from None
 
 
-def parse_toml(content: bytes | str) -> Schema:
+def parse_toml(text: str) -> Schema:
     """The schema that TOML text declares."""
-    if len(content) > MAX_BYTES:
-        raise FormatError(f"a schema of more than {MAX_BYTES // 2**20} MiB; larger ones are not read")
-    try:
-        text = content if isinstance(content, str) else content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise FormatError(
-            f"not UTF-8 text: byte 0x{error.object[error.start]:02x} (at line {line})"
-        ) from None
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
