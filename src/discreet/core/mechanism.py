@@ -223,6 +223,11 @@ def _require_covered(loss: PureDP | ZCDP, cost: Finite, what: str) -> None:
         raise MechanismError(f"{what}: a loss of {loss} is not covered by a cost of {cost}")
 
 
+def covers(mechanism: AdditiveNoise, moves: Sequence[int]) -> bool:
+    """Whether the noise was made for a unit that moves its statistic at least so far, in L1 and in L2."""
+    return mechanism.l1 >= sum(moves) and mechanism.l2_squared >= sum(move * move for move in moves)
+
+
 def is_covered(loss: PureDP | ZCDP, cost: Finite) -> bool:
     """Whether a privacy loss, converted into the kind of the cost, is at most the cost."""
     if type(loss) is type(cost):

@@ -57,6 +57,21 @@ class Unit:
             return cls("add-remove", json.loads(found[1]), int(found[2]))
         return cls(value)
 
+    @classmethod
+    def choose(
+        cls, unit: Unit | str | None = None, person: str | None = None, at_most: int | None = None
+    ) -> Unit | None:
+        """The unit that --unit, or --person with --at-most, stands for; None if nothing is said."""
+        if person is None and at_most is None:
+            return None if unit is None else cls.read(unit)
+        if unit is not None and cls.read(unit) != cls("add-remove"):
+            raise BudgetError(f"a unit is --person with --at-most, or --unit, not both: {unit} and {person}")
+        if at_most is None:
+            raise BudgetError(
+                f"of each person of {person!r} how many rows may count at most? Say --at-most 4, for example"
+            )
+        return cls("add-remove", person or "", at_most)
+
     @property
     def value(self) -> str:
         """The unit as one line of text, the same for the same unit."""

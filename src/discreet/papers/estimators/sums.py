@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.counter import TrueCounts
-from discreet.core.mechanism import AdditiveNoise, Noise, calibrate_moves
+from discreet.core.mechanism import AdditiveNoise, Noise, calibrate_moves, covers
 from discreet.core.noise import add_noise
 from discreet.values.budget import Budget, Finite, budget_from_json
 from discreet.values.errors import DataError, FormatError, MechanismError
@@ -145,6 +145,14 @@ class Sums:
     mechanisms: tuple[AdditiveNoise, ...]
     cost: Finite
     unit: Unit
+
+    def __post_init__(self) -> None:
+        for column, mechanism in zip(self.columns, self.mechanisms, strict=True):
+            if mechanism.unit != self.unit or not covers(mechanism, (column.sensitivity(self.unit),)):
+                raise MechanismError(f"{mechanism.statistic}: the noise is not made for {self.unit}")
+        costs = [mechanism.cost for mechanism in self.mechanisms]
+        if not sum(costs[1:], start=costs[0]) <= self.cost:
+            raise MechanismError(f"{len(costs)} sums are not paid for by {self.cost}")
 
     @classmethod
     def price(

@@ -178,6 +178,13 @@ class LinearStatistics:
     statistics: ProductStatistics
     mechanism: AdditiveNoise
 
+    def __post_init__(self) -> None:
+        moved = self.statistics.l1(self.mechanism.unit)
+        if self.mechanism.l1 < moved:
+            raise MechanismError(
+                f"one unit moves the statistics by {moved} in L1, more than the {self.mechanism.l1} paid for"
+            )
+
     @classmethod
     def price(
         cls,
