@@ -15,10 +15,10 @@ help:  ## list the targets
 demo: $(VENV)/.ready  ## the whole private path on a bundled example; writes to ./demo
 	@$(BIN)/python -m discreet.doors.demo
 
-test: lint  ## everything a change must pass: style, types, layers, and the tests that take seconds
+test: lint  ## everything a change must pass: style, types, imports, and the tests that take seconds
 	@$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --durations=10
 
-lint: $(VENV)/.ready-dev  ## style, types and layers only
+lint: $(VENV)/.ready-dev  ## style, types and imports only
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
 	@$(BIN)/python -m mypy

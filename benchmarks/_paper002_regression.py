@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.papers.estimators.ball_draw import bound_record
 from discreet.papers.estimators.regression import GRAIN, PrivateLinearRegression
-from discreet.values.budget import Unit
+from discreet.values.unit import Unit
 
 FEATURES, NOISE = 14, 0.1
 PRECISIONS = [10.0**k for k in (1, 2, 3, 4, 5)]

@@ -23,8 +23,7 @@ import numpy as np
 from _distances import mean_variation
 from _environments import open_environment
 from _paper004_data import Data, read_data
-from discreet.core.mechanism import afford_zcdp
-from discreet.values.budget import ApproxDP
+from discreet.values.budget import ApproxDP, afford_zcdp
 
 WORKER = Path(__file__).with_name("_peers_worker.py")
 DELTA = "1e-5"

@@ -8,17 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core.airlock import Airlock
-from discreet.core.queries import Tables
+from discreet.core.queries import Choice, Keeper, Tables
 from discreet.entrance import open_airlock
-from discreet.papers.parameters.subsample import sample_tables
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 Codes = dict[str, np.ndarray]
-Sets = list[tuple[str, ...]]
 
 
 class LyingAirlock:
@@ -43,32 +41,26 @@ class LyingAirlock:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def honest(self, sets: Sets, **asked: Any) -> list[Measurement]:
-        """The tables of a sound airlock."""
-        return self._ask(self._inner, sets, **asked)
+    def ask(self, query: Any, *, request: str | None = None) -> Any:
+        """What the lie makes of an honest answer, which was paid for."""
+        honest = self._inner.ask(query, request=request)
+        if isinstance(query, Choice):
+            return honest if self._choose is None else self._choose(self, query)
+        return self._lie(self, query, honest)
 
-    def draw(self, sets: Sets, **asked: Any) -> list[Measurement]:
-        """The same from an account that nobody looks at: for any price."""
-        return self._ask(self._free, sets, **{**asked, "request": None})
+    def measure(self, sets: Sequence[Sequence[str]], **asked: Any) -> list[Measurement]:
+        """The spelling of `ask` for tables."""
+        return Keeper.measure(self, sets, **asked)  # type: ignore[arg-type]
 
-    def _ask(
-        self,
-        airlock: Airlock,
-        sets: Sets,
-        *,
-        spend: Any,
-        sampling: Any = None,
-        request: Any = None,
-        **priced: Any,
-    ) -> list[Measurement]:
-        cost = airlock.read_spend(spend)
-        if sampling is None:
-            query = Tables.price(sets, cost, unit=airlock.unit, **priced)
-        else:
-            query = sample_tables(sets, cost, sampling, shares=priced.get("shares"))
-        return airlock.ask(query, request=request)
+    def select(self, candidates: Sequence[Sequence[str]], score: Any, **asked: Any) -> int:
+        """The spelling of `ask` for choices."""
+        return Keeper.select(self, candidates, score, **asked)  # type: ignore[arg-type]
 
-    def reveal(self, axes: tuple[str, ...]) -> Measurement:
+    def ask_freely(self, query: Any) -> Any:
+        """An answer from an account that nobody looks at: for any price."""
+        return self._free.ask(query)
+
+    def look(self, axes: tuple[str, ...]) -> Measurement:
         """One exact table."""
         return self._free.reveal([axes], reason="planted")[0]
 
@@ -78,38 +70,11 @@ class LyingAirlock:
         np.add.at(true, tuple(self._rows[name] for name in axes), 1)
         return true if axes else np.array(len(next(iter(self._rows.values()))), dtype=np.int64)
 
-    def measure(self, sets: Any, **asked: Any) -> list[Measurement]:
-        """What the lie makes of it."""
-        return self._lie(self, [tuple(members) for members in sets], **asked)
 
-    def ask(self, query: Tables, *, request: str | None = None) -> list[Measurement]:
-        """The same for a query as a value."""
-        shares = [charge.amounts[0] for charge in query.charges]
-        sampled = {} if query.sample is None else {"sampling": query.sample}
-        return self.measure(
-            query.sets,
-            spend=query.cost,
-            shares=shares,
-            noise=query.mechanisms[0].noise,
-            request=request,
-            **sampled,
-        )
-
-    def select(self, candidates: Any, score: Any, **asked: Any) -> int:
-        """What the lie makes of it, if it is about choices."""
-        return (self._choose or LyingAirlock.honest_choice)(self, candidates, score, **asked)
-
-    def honest_choice(self, candidates: Any, score: Any, **asked: Any) -> int:
-        """The choice of a sound airlock."""
-        return self._inner.select(candidates, score, **asked)
-
-    def choose(self, candidates: Any, score: Any, **asked: Any) -> int:
-        """A choice from an account that nobody looks at: for any price, by any score."""
-        return self._free.select(candidates, score, **{**asked, "request": None})
-
-
-Lie = Callable[..., list[Measurement]]
-Choose = Callable[..., int]
+Lie = Callable[[LyingAirlock, Tables, list[Measurement]], list[Measurement]]
+"""From what was asked and the honest tables to those that are handed out."""
+Choose = Callable[[LyingAirlock, Choice], int]
+"""From what was asked to the choice that is handed out."""
 
 
 def relabel(found: Measurement, noisy: np.ndarray | None = None, **changed: Any) -> Measurement:
@@ -123,12 +88,18 @@ def put_under(labels: list[Measurement], drawn: list[Measurement]) -> list[Measu
     return [relabel(label, real.noisy.values) for label, real in zip(labels, drawn, strict=True)]
 
 
-def sound(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+def multiply(query: Tables, factor: int) -> Tables:
+    """The same tables for so many times their price; of all rows, also where a sample was asked for."""
+    shares = [charge.amounts[0] for charge in query.charges]
+    return Tables.price(query.sets, query.cost * factor, unit=query.unit, shares=shares)
+
+
+def sound(airlock: LyingAirlock, query: Tables, honest: list[Measurement]) -> list[Measurement]:
     """No lie at all."""
-    return airlock.honest(sets, **asked)
+    return honest
 
 
-def split_forgotten(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
-    """Every table gets the noise of the whole spend, under the label of its share."""
-    all_together = {**asked, "spend": airlock.read_spend(asked["spend"]) * len(sets), "shares": None}
-    return put_under(airlock.honest(sets, **asked), airlock.draw(sets, **all_together))
+def split_forgotten(airlock: LyingAirlock, query: Tables, honest: list[Measurement]) -> list[Measurement]:
+    """Every table gets the noise of the whole cost, under the label of its share."""
+    whole_each = Tables.price(query.sets, query.cost * len(query.sets), unit=query.unit)
+    return put_under(honest, airlock.ask_freely(whole_each))

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from discreet.networks.synthetic import Rows
     from discreet.papers import posterior
     from discreet.values import errors
-    from discreet.values.budget import ZCDP, ApproxDP, PureDP, Unit
+    from discreet.values.budget import ZCDP, ApproxDP, PureDP
     from discreet.values.graph import DAG
     from discreet.values.measurement import Measurement
     from discreet.values.schema import Attribute, Schema
     from discreet.values.schema.bins import Bins
     from discreet.values.schema.taxonomy import Taxonomy
     from discreet.values.table import Table
+    from discreet.values.unit import Unit
 
 __version__ = "0.1.0"
 
@@ -85,7 +86,7 @@ _HOMES = {
     "Schema": "discreet.values.schema",
     "Table": "discreet.values.table",
     "Taxonomy": "discreet.values.schema.taxonomy",
-    "Unit": "discreet.values.budget",
+    "Unit": "discreet.values.unit",
     "ZCDP": "discreet.values.budget",
     "audit": "discreet.doors.library",
     "credal": "discreet.networks.credal",

@@ -17,9 +17,10 @@ from discreet.core.counter import Counter
 from discreet.core.ledger import Ledger, require_line
 from discreet.rows.limits import MAX_ROWS, Limits, read_memory
 from discreet.stores.memory import MemoryLedger
-from discreet.values.budget import ApproxDP, Finite, PureDP, Unit, read_budget
+from discreet.values.budget import ApproxDP, Finite, PureDP, read_budget
 from discreet.values.errors import AirlockError, BudgetError, DataError, LedgerError, Overspent
 from discreet.values.schema import Schema
+from discreet.values.unit import Unit
 
 
 def open_counter(
@@ -29,6 +30,7 @@ def open_counter(
     memory: int | str | None = None,
     weight: str | None = None,
     numbers: Sequence[str] = (),
+    unit: Unit = Unit.ADD_REMOVE,
     max_rows: int = MAX_ROWS,
     threads: int | None = None,
 ) -> Counter:
@@ -41,7 +43,8 @@ def open_counter(
 
     `weight` names a column of non-negative integers for rows that were aggregated before; a table then sums
     the weights, and adding or removing one unit of weight, not one row, changes a cell by one.
-    `numbers` names columns that may be summed, each a number in every row.
+    `numbers` names columns that may be summed, each a number in every row. Of each person of the `unit` at most so many
+    rows count as it says.
     """
     limits = Limits(read_memory(memory), max_rows, threads)
     if isinstance(numbers, str):
@@ -50,13 +53,19 @@ def open_counter(
         raise DataError(
             f"the weight column {weight!r} is also an attribute of the schema; it can be only one of the two"
         )
+    if unit.person and unit.person in schema:
+        raise DataError(
+            f"{unit.person!r} holds people's ids, so it cannot be an attribute; take it out of the schema"
+        )
+    if unit.person and (weight is not None or numbers):
+        raise DataError("rows of people are counted one by one: leave out weights and columns to be summed")
     if _lives_elsewhere(data):
         from discreet.rows.engines.pushdown import PushdownCounter
 
-        return PushdownCounter.open(data, schema, weight=weight, limits=limits)
+        return PushdownCounter.open(data, schema, weight=weight, limits=limits, unit=unit)
     from discreet.rows.engines.coded import CodedCounter
 
-    return CodedCounter.open(data, schema, weight=weight, limits=limits, numbers=numbers)
+    return CodedCounter.open(data, schema, weight=weight, limits=limits, numbers=numbers, unit=unit)
 
 
 def read_codes(data: Any, schema: Schema) -> dict[str, npt.NDArray[Any]]:
@@ -119,7 +128,7 @@ def open_airlock(
     The others are those of `open_counter`.
     """
     wanted = read_budget(budget) if isinstance(budget, str) else budget
-    protected = None if unit is None else Unit(unit)
+    protected = None if unit is None else Unit.read(unit)
     name = account or _name_data(data, durable=ledger is not None and not isinstance(ledger, MemoryLedger))
     require_line("an account name", name)
     if spend is not None:
@@ -133,7 +142,9 @@ def open_airlock(
             _check_account(book, known, name, protected, wanted, create or not book.durable)
             if known is not None and spend is not None:
                 _check_funds(book, known, spend, request)
-        counter = open_counter(data, schema, memory=memory, weight=weight, numbers=numbers)
+            protected = known.unit if known is not None else protected
+        protected = protected or Unit.ADD_REMOVE
+        counter = open_counter(data, schema, memory=memory, weight=weight, numbers=numbers, unit=protected)
         stack.callback(counter.close)
         counter.check(list(sets))
         if book is None:
@@ -144,7 +155,7 @@ def open_airlock(
             whole = wanted or spend
             if whole is None:
                 raise BudgetError(f"account {name!r} is not open in the ledger yet; say which budget it gets")
-            opened = book.open_account(name, whole, protected or Unit.ADD_REMOVE)
+            opened = book.open_account(name, whole, protected)
         return Airlock(counter, schema, book, opened, stack.pop_all().close)
 
 
@@ -191,7 +202,7 @@ def _check_account(
                 f"no account {name!r} in this ledger (it has: {there}); open it with `discreet budget init`"
             )
         return
-    if unit is not None and known.unit is not unit:
+    if unit is not None and known.unit != unit:
         raise BudgetError(f"account {name!r} protects {known.unit}, not {unit}")
     if budget is not None and known.budget != budget:
         raise LedgerError(

@@ -1,4 +1,4 @@
-"""The learners by name: `discreet.learning.planned(airlock, dag, spend="1")`; each is imported when it is asked for."""
+"""The learners by name: `discreet.learn.planned(airlock, dag, spend="1")`; each is imported when it is asked for."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from discreet.networks import examples
 from discreet.networks.credal import CredalNetwork, calibrated, contaminate, from_noise, idm, parse_credal
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.errors import (
     FormatError,
     ImpossibleEvidence,
@@ -23,9 +23,9 @@ from discreet.values.errors import (
     QueryError,
     TableError,
 )
-from discreet.values.law import DiscreteLaplace
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import DiscreteLaplace, Measurement
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 
 def build(lower: Any, upper: Any) -> CredalNetwork:

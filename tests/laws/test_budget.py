@@ -14,14 +14,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.core.mechanism import (
+from discreet.values.budget import (
+    ZCDP,
+    ApproxDP,
+    Infinite,
+    PureDP,
     afford_pure,
     afford_zcdp,
+    budget_from_json,
     imply_approx,
     imply_zcdp,
+    read_budget,
 )
-from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit, budget_from_json, read_budget
 from discreet.values.errors import BudgetError, FormatError, Overspent
+from discreet.values.unit import Unit
 
 EPSILONS = st.fractions(min_value=Fraction(1, 1000), max_value=20, max_denominator=10**6)
 BUDGETS = st.one_of(
@@ -184,8 +190,8 @@ def test_a_look_without_privacy_swallows_every_budget() -> None:
 
 
 def test_the_unit_is_one_of_two() -> None:
-    assert Unit("add-remove") is Unit.ADD_REMOVE
-    assert Unit("replace-one") is Unit.REPLACE_ONE
+    assert Unit("add-remove") == Unit.ADD_REMOVE
+    assert Unit("replace-one") == Unit.REPLACE_ONE
     with pytest.raises(BudgetError, match="add-remove or replace-one, not 'bounded'"):
         Unit("bounded")
 

@@ -20,10 +20,11 @@ from discreet.papers.posterior.basis import (
     reconstruct,
 )
 from discreet.papers.posterior.linear import Coefficients, LinearStatistics, ProductStatistics
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.errors import FormatError, MechanismError, TableError
-from discreet.values.law import DiscreteLaplace
+from discreet.values.measurement import DiscreteLaplace
 from discreet.values.table import Table
+from discreet.values.unit import ROW_UNITS, Unit
 
 NAMES = ("a", "b", "c", "d")
 
@@ -154,9 +155,9 @@ def test_the_sensitivity_is_exact_for_any_integer_matrices(data: st.DataObject) 
 def test_a_search_that_would_be_too_large_charges_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"a": 2, "b": 3, "c": 2}
     asked = statistics(sizes, close_downward([("a", "b", "c")]))
-    exact = [asked.l1(unit) for unit in Unit]
+    exact = [asked.l1(unit) for unit in ROW_UNITS]
     monkeypatch.setattr(linear, "MOST_STATES", 4)
-    coarse = [asked.l1(unit) for unit in Unit]
+    coarse = [asked.l1(unit) for unit in ROW_UNITS]
     assert coarse == [12, 22] and all(wide >= narrow for wide, narrow in zip(coarse, exact, strict=True))
     assert coarse != exact
 

@@ -13,12 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.papers.estimators.sums import SumMeasurement
-from discreet.values import law as law_module
-from discreet.values.budget import PureDP, Unit
+from discreet.values import measurement as law_module
+from discreet.values.budget import PureDP
 from discreet.values.errors import FormatError, MechanismError, TableError
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact, Law, law_from_json
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exact,
+    Law,
+    Measurement,
+    law_from_json,
+)
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 WIDTHS = st.fractions(min_value=Fraction(1, 50), max_value=60, max_denominator=1000)
 LAWS = st.one_of(WIDTHS.map(DiscreteLaplace), WIDTHS.map(lambda width: DiscreteGaussian(width**2)))

@@ -20,11 +20,11 @@ from discreet.core.scores import (
     MutualInformation,
     Score,
 )
-from discreet.values.budget import Unit
 from discreet.values.errors import MechanismError
 from discreet.values.table import Table
+from discreet.values.unit import ROW_UNITS, Unit
 
-UNITS = list(Unit)
+UNITS = ROW_UNITS
 SHAPES = {(2, 2): 20, (3, 2): 12, (2, 3): 12, (4, 2): 8, (3, 3): 7}
 """Tiny tables, parents by child, and up to how many rows all of them are looked at."""
 LARGER = [pytest.param(shape, 20, marks=pytest.mark.slow) for shape in [(3, 2), (2, 3)]]
@@ -52,8 +52,8 @@ def _largest_changes(evaluate: Evaluate, shape: tuple[int, int], rows: int, unit
     """Of each value, over all tables with so many rows and all their neighbours (one row more, for add-remove)."""
     before = _tables(shape, rows)
     values = evaluate(before)
-    after = _tables(shape, rows + 1) if unit is Unit.ADD_REMOVE else before
-    moved = evaluate(after) if unit is Unit.ADD_REMOVE else values
+    after = _tables(shape, rows + 1) if unit == Unit.ADD_REMOVE else before
+    moved = evaluate(after) if unit == Unit.ADD_REMOVE else values
     # A table is a number whose digits are its counts, and a neighbour's differs in one or two digits.
     digits = (rows + 2) ** np.arange(before.shape[1] - 1, -1, -1)
     numbers = after @ digits
@@ -69,7 +69,7 @@ def _largest_changes(evaluate: Evaluate, shape: tuple[int, int], rows: int, unit
 def _steps(tables: np.ndarray, digits: np.ndarray, unit: Unit) -> Iterator[tuple[np.ndarray, int]]:
     """Which tables have a neighbour of each kind, and by how much its number is larger."""
     for i, more in enumerate(digits):
-        if unit is Unit.ADD_REMOVE:
+        if unit == Unit.ADD_REMOVE:
             yield np.full(len(tables), True), more
         else:
             yield from ((tables[:, j] > 0, more - less) for j, less in enumerate(digits) if j != i)
@@ -96,7 +96,7 @@ def test_no_row_moves_a_score_by_more_than_its_sensitivity(
         "model": _models(shape),
     }
     score = scores[name]
-    if (name == "information" and unit is Unit.ADD_REMOVE) or (name == "maximum" and shape[1] != 2):
+    if (name == "information" and unit == Unit.ADD_REMOVE) or (name == "maximum" and shape[1] != 2):
         with pytest.raises(MechanismError):
             score.sensitivity([shape], unit, 5)
         return
@@ -127,7 +127,7 @@ WIDE = {
 
 def _attain(shape: tuple[int, int], rows: int, unit: Unit) -> Fraction:
     """The most that a row moves n·R: 2 less 2/(n+1) or 2/n, so at most 1/21 and 1/20 of the bound are missing."""
-    if unit is Unit.ADD_REMOVE:
+    if unit == Unit.ADD_REMOVE:
         return Fraction(2 * rows, rows + 1)
     return Fraction(2 * (rows - 1), rows) if 2 in shape else WIDE[rows]
 
@@ -163,7 +163,7 @@ def test_no_row_moves_the_error_of_any_candidate_of_a_search_by_more(
         )
         assert (found <= stated).all(), (rows, found, stated)
         closest = np.maximum(closest, found / stated)
-    if unit is Unit.ADD_REMOVE:
+    if unit == Unit.ADD_REMOVE:
         assert closest.tolist() == [1.0] * 4
     else:  # rows keep their number; both cells of a replaced one count only where the model lies between tables
         assert closest[0] == 0.0

@@ -25,9 +25,10 @@ from discreet.papers.estimators.naive_bayes import MECHANISMS, PrivateNaiveBayes
 from discreet.papers.estimators.regression import PrivateLinearRegression
 from discreet.papers.estimators.shared import PrivacyWarning
 from discreet.papers.estimators.sums import BoundedColumn
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.errors import DataError, DiscreetError, MechanismError, Overspent, SchemaError
 from discreet.values.schema.bins import Bins
+from discreet.values.unit import ROW_UNITS, Unit
 
 NO_SEED = "compares two fits on the same rows, and privacy noise has no seed"
 CHECKS_THAT_CANNOT_HOLD = {
@@ -254,7 +255,7 @@ def test_no_record_moves_the_log_density_by_more_than_is_charged() -> None:
     """Brute force over corners of the data and directions of the weights, in both units."""
     rng = np.random.default_rng(1)
     columns = [BoundedColumn("1*1", -1, 1, "1/1048576")]
-    for unit in Unit:
+    for unit in ROW_UNITS:
         found = calibrate_ball([(1, 1)], columns, 3, PureDP(2), unit=unit, precision=1.0, radius=1.5)
         assert found.loss <= PureDP(2) and float(found.loss.epsilon) > 1.999
         weights = rng.normal(size=(4000, 3))
@@ -262,7 +263,7 @@ def test_no_record_moves_the_log_density_by_more_than_is_charged() -> None:
         corners = np.array([[1, a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)], dtype=float)
         losses = 0.5 * float(found.temper) * (corners[:, 3] - weights @ corners[:, :3].T) ** 2
         range_ = (losses.max(axis=0) - losses.min(axis=0)).max()
-        charged = 2.0 if unit is Unit.ADD_REMOVE else 1.0  # a replaced record may do it twice
+        charged = 2.0 if unit == Unit.ADD_REMOVE else 1.0  # a replaced record may do it twice
         assert 0.9 * charged < range_ <= charged
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,15 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import binomtest
 
+from chance import SURE
 from discreet.entrance import open_counter
 from discreet.rows.engines.ibis_codes import FEW
 from discreet.rows.engines.pushdown import PushdownCounter
 from discreet.values.errors import AirlockError, DataError, TooLarge
 from discreet.values.schema import Attribute, Schema
+from discreet.values.unit import Unit
 
 ODD = 'a"; DROP TABLE visits; --'
 SCHEMA = Schema(
@@ -238,3 +242,50 @@ def test_an_empty_table_is_refused(engine: Engine) -> None:
     if isinstance(held, ibis.Table):
         with pytest.raises(DataError, match="no rows"):
             open_counter(held.filter(held["a"] == "y"), Schema.of({"a": ["x", "y"]}))
+
+
+PEOPLE = pa.table({"id": ["p", "p", "p", "q", None, ""], "x": ["a", "a", "b", "c", "a", "a"]})
+OF_PEOPLE = Schema.of({"x": ["a", "b", "c"]})
+
+
+def draw_bounded(data: Any, times: int, **options: Any) -> list[tuple[int, ...]]:
+    """The counts of x, opened so many times with at most one row of each person."""
+    found = []
+    for _ in range(times):
+        counter = open_counter(data, OF_PEOPLE, unit=Unit("add-remove", "id", 1), **options)
+        found.append(tuple(counter.count([("x",)])[0].values.tolist()))
+        assert counter.rows == 2
+        counter.close()
+    return found
+
+
+def judge_law(found: list[tuple[int, ...]]) -> None:
+    """One of p's three rows, each as likely as the others; q's one; none of those without an id."""
+    assert set(found) <= {(1, 0, 1), (0, 1, 1)}
+    assert binomtest(found.count((1, 0, 1)), len(found), 2 / 3).pvalue > 1 - SURE
+
+
+def test_engines_bound_people_by_one_law(engine: Engine) -> None:
+    judge_law(draw_bounded(engine(PEOPLE), 24))
+
+
+@pytest.mark.parametrize("memory", [None, 16], ids=["held", "streamed"])
+@pytest.mark.parametrize("kind", ["frame", "mapping", "arrow", "parquet", "csv", "sqlite"])
+def test_readers_bound_people_by_the_same_law(kind: str, memory: int | None, tmp_path: Path) -> None:
+    """In memory and beyond it; 500 openings would tell a choice among distinct rows, 1/2, from one among rows, 2/3."""
+    data: Any = PEOPLE
+    if kind == "frame":
+        data = PEOPLE.to_pandas()
+    elif kind == "mapping":
+        data = PEOPLE.to_pydict()
+    elif kind == "parquet":
+        data = tmp_path / "people.parquet"
+        pq.write_table(PEOPLE, data)
+    elif kind == "csv":
+        data = tmp_path / "people.csv"
+        PEOPLE.to_pandas().to_csv(data, index=False)
+    elif kind == "sqlite":
+        with sqlite3.connect(tmp_path / "people.db") as connection:
+            PEOPLE.to_pandas().to_sql("people", connection, index=False)
+        data = f"{tmp_path / 'people.db'}::people"
+    judge_law(draw_bounded(data, 500 if kind in ("frame", "mapping") else 60, memory=memory))

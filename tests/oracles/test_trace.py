@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from discreet.core.mechanism import imply_zcdp
 from discreet.judge.attacks.ceiling import (
     expect_power,
     limit_approx,
@@ -33,12 +32,12 @@ from discreet.judge.attacks.power import measure_power
 from discreet.judge.attacks.reference import Reference, centre, maximise_likelihood
 from discreet.judge.attacks.synthetic_rows import fit_tree, measure_nearest
 from discreet.networks import examples
-from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit
+from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP, imply_zcdp
 from discreet.values.errors import DataError, TableError
 from discreet.values.graph import DAG
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Measurement
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 COST = '{"epsilon": "1"}'
 ERRORS = np.array([0.0, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.9, 0.999, 1.0])

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
 
 from chance import SURE, within_attempts
+from discreet.core.queries import Tables
 from discreet.judge.attacks.canaries import OneRun, audit_once, spread_canaries
 from discreet.judge.attacks.neighbours import audit_learner, make_neighbours
 from discreet.judge.attacks.published import Published
@@ -22,90 +22,84 @@ from discreet.networks.network import Network
 from discreet.papers.parameters.independent import independent
 from discreet.values.budget import PureDP
 from discreet.values.graph import DAG
-from discreet.values.law import DiscreteLaplace
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import DiscreteLaplace, Measurement
 from discreet.values.schema import Schema
-from lying import Codes, Lie, LyingAirlock, Sets, put_under, relabel, sound, split_forgotten
+from discreet.values.unit import Unit
+from lying import Codes, Lie, LyingAirlock, multiply, put_under, relabel, sound, split_forgotten
 
 CLAIM = PureDP(1)
 SCHEMA = Schema.of({"a": range(4), "b": range(5), "c": range(3), "d": range(4)})
 GRAPH = DAG.build({"a": [], "b": ["a"], "c": ["a", "b"], "d": ["c"]})
 
 
-def half_scale(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+def half_scale(airlock: LyingAirlock, query: Tables, honest: list[Measurement]) -> list[Measurement]:
     """Half of the noise that the label states: Lap(1/E[i]) where Procedure 1 of paper 000 says Lap(2/E[i])."""
-    twice = airlock.read_spend(asked["spend"]) * 2
-    return put_under(airlock.honest(sets, **asked), airlock.draw(sets, **{**asked, "spend": twice}))
+    return put_under(honest, airlock.ask_freely(multiply(query, 2)))
 
 
-def whole_epsilon_each(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+def whole_epsilon_each(airlock: LyingAirlock, query: Tables, honest: list[Measurement]) -> list[Measurement]:
     """ε for every table, and labels that admit it: only nobody added them up."""
-    return [airlock.draw([members], spend=asked["spend"])[0] for members in sets]
+    return airlock.ask_freely(Tables.price(query.sets, query.cost * len(query.sets), unit=query.unit))
 
 
-def quiet_zeros(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+def quiet_zeros(airlock: LyingAirlock, query: Tables, honest: list[Measurement]) -> list[Measurement]:
     """No noise in empty cells."""
-    found = airlock.honest(sets, **asked)
-    return [relabel(m, np.where(airlock.count(m.axes) == 0, 0, m.noisy.values)) for m in found]
+    return [relabel(m, np.where(airlock.count(m.axes) == 0, 0, m.noisy.values)) for m in honest]
 
 
-def exact_total(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+def exact_total(airlock: LyingAirlock, query: Tables, honest: list[Measurement]) -> list[Measurement]:
     """The number of rows without noise."""
-    found = airlock.honest(sets, **asked)
-    return [m if m.axes else relabel(m, airlock.count(())) for m in found]
+    return [m if m.axes else relabel(m, airlock.count(())) for m in honest]
 
 
-def mended_total(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+def mended_total(airlock: LyingAirlock, query: Tables, honest: list[Measurement]) -> list[Measurement]:
     """The last cell of every table is changed so that the table sums to the true number of rows."""
-    found, rows = airlock.honest(sets, **asked), int(airlock.count(()))
-    for i, measurement in enumerate(found):
+    rows = int(airlock.count(()))
+    for i, measurement in enumerate(honest):
         noisy = measurement.noisy.values.copy()
         noisy.ravel()[-1:] += rows - noisy.sum()
-        found[i] = relabel(measurement, noisy)
-    return found
+        honest[i] = relabel(measurement, noisy)
+    return honest
 
 
-def seeded(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+def seeded(airlock: LyingAirlock, query: Tables, honest: list[Measurement]) -> list[Measurement]:
     """Noise of the right law from a generator that starts afresh in every run."""
-    found = airlock.honest(sets, **asked)
     rng = np.random.default_rng(2024)
-    for i, measurement in enumerate(found):
+    for i, measurement in enumerate(honest):
         assert isinstance(measurement.law, DiscreteLaplace)
         p = -np.expm1(-float(1 / measurement.law.scale))
         shape = measurement.noisy.values.shape
         noise = np.asarray(rng.geometric(p, shape) - rng.geometric(p, shape))
-        found[i] = relabel(measurement, airlock.count(measurement.axes) + noise)
-    return found
+        honest[i] = relabel(measurement, airlock.count(measurement.axes) + noise)
+    return honest
 
 
-def reused(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+def reused(airlock: LyingAirlock, query: Tables, honest: list[Measurement]) -> list[Measurement]:
     """Tables of one size get the same draw of noise."""
-    found = airlock.honest(sets, **asked)
     drawn: dict[int, np.ndarray] = {}
-    for i, measurement in enumerate(found):
+    for i, measurement in enumerate(honest):
         true = airlock.count(measurement.axes)
         noise = drawn.setdefault(true.size, (measurement.noisy.values - true).ravel())
-        found[i] = relabel(measurement, true + noise.reshape(true.shape))
-    return found
+        honest[i] = relabel(measurement, true + noise.reshape(true.shape))
+    return honest
 
 
-def narrow_label(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+def narrow_label(airlock: LyingAirlock, query: Tables, honest: list[Measurement]) -> list[Measurement]:
     """A scale that was rounded down to a short number."""
     return [
         relabel(m, law=DiscreteLaplace(Fraction(int(m.law.scale * 99), 100)))  # type: ignore[union-attr]
-        for m in airlock.honest(sets, **asked)
+        for m in honest
     ]
 
 
-def replaced_as_added(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+def replaced_as_added(airlock: LyingAirlock, query: Tables, honest: list[Measurement]) -> list[Measurement]:
     """Noise for one row more or less, sold as noise for a row that is replaced."""
-    return [relabel(m, unit="replace-one") for m in airlock.honest(sets, **asked)]
+    return [relabel(m, unit=Unit.REPLACE_ONE) for m in honest]
 
 
-def revealed(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+def revealed(airlock: LyingAirlock, query: Tables, honest: list[Measurement]) -> list[Measurement]:
     """One table without noise among the others."""
-    found = airlock.honest(sets, **asked)
-    return [airlock.reveal(found[0].axes), *found[1:]]
+    return [airlock.look(honest[0].axes), *honest[1:]]
 
 
 def learn_with(lie: Lie, schema: Schema, dag: DAG) -> Callable[[Codes], Published]:
@@ -114,7 +108,7 @@ def learn_with(lie: Lie, schema: Schema, dag: DAG) -> Callable[[Codes], Publishe
     def learn(rows: Codes) -> Published:
         network = independent(LyingAirlock(rows, schema, lie), dag, spend=1)  # type: ignore[arg-type]
         assert isinstance(network, Network) and network.provenance is not None
-        assert network.provenance.cost.to_json() == CLAIM.to_json()
+        assert network.provenance.cost == CLAIM
         return Published.of_network(network)
 
     return learn
@@ -192,7 +186,7 @@ def measure_margins(lie: Lie) -> Callable[[Codes], Published]:
 
     def learn(rows: Codes) -> Published:
         measured = LyingAirlock(rows, WIDE, lie).measure([("a",), ("b",)], spend=1)
-        return Published(WIDE, measurements=tuple(measured), unit="add-remove", promise=CLAIM)
+        return Published(WIDE, measurements=tuple(measured), unit=Unit.ADD_REMOVE, promise=CLAIM)
 
     return learn
 

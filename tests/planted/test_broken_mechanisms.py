@@ -17,10 +17,11 @@ from discreet.core.noise import add_noise
 from discreet.core.scores import MutualInformation
 from discreet.judge.empirical_epsilon import empirical_epsilon
 from discreet.judge.noise_fit import fit_law
-from discreet.values.budget import PureDP, Unit
-from discreet.values.law import DiscreteLaplace
+from discreet.values.budget import PureDP
+from discreet.values.measurement import DiscreteLaplace
 from discreet.values.table import Table
 from discreet.values.text import float_below
+from discreet.values.unit import Unit
 
 Tables = Sequence[np.ndarray]
 Release = Callable[[Tables], np.ndarray]

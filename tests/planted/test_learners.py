@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from chance import SURE, within_attempts
+from discreet.core.queries import Tables
 from discreet.entrance import open_airlock
 from discreet.judge.attacks.neighbours import audit_learner, make_neighbours
 from discreet.judge.attacks.published import Published
@@ -24,7 +25,7 @@ from discreet.values.budget import PureDP
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
-from lying import Codes, Lie, LyingAirlock, Sets, put_under, sound, split_forgotten
+from lying import Codes, Lie, LyingAirlock, put_under, sound, split_forgotten
 
 NAMES = tuple("abcdef")
 SCHEMA = Schema.of({name: range(4) for name in NAMES})
@@ -72,13 +73,12 @@ PAIR = Schema.of({"a": ["no", "yes"], "b": ["low", "high"]})
 ARROW = DAG.build({"a": [], "b": ["a"]})
 
 
-def sample_forgotten(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+def sample_forgotten(airlock: LyingAirlock, query: Tables, honest: list[Measurement]) -> list[Measurement]:
     """The noise that a secret sample affords, put on all rows."""
-    labels = airlock.honest(sets, **asked)
-    if asked.get("sampling") is None:
-        return labels
-    spend = asked["sampling"].afford(airlock.read_spend(asked["spend"]))
-    return put_under(labels, airlock.draw(sets, **{**asked, "spend": spend, "sampling": None}))
+    if query.sample is None:
+        return honest
+    price = sum((mechanism.cost for mechanism in query.mechanisms), PureDP.zero())
+    return put_under(honest, airlock.ask_freely(Tables.price(query.sets, price, unit=query.unit)))
 
 
 @pytest.mark.parametrize(("lie", "caught"), [(sound, False), (sample_forgotten, True)])

@@ -20,8 +20,9 @@ from discreet.judge.empirical_epsilon import EpsilonBound, empirical_epsilon
 from discreet.papers.posterior.basis import close_downward, make_basis
 from discreet.papers.posterior.grid_draws import calibrate_maximum, calibrate_sample, place_points
 from discreet.papers.posterior.linear import LinearStatistics, ProductStatistics
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 Release = Callable[[np.ndarray, int], np.ndarray]
 """From a table of counts and a number of runs to as many outputs."""

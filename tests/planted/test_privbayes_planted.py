@@ -14,16 +14,18 @@ import numpy as np
 import pytest
 
 from chance import SURE, within_attempts
+from discreet.core.queries import Choice, Tables
 from discreet.core.scores import MutualInformation
 from discreet.entrance import open_airlock
 from discreet.judge.empirical_epsilon import empirical_epsilon
 from discreet.learning.greedy import greedy
 from discreet.learning.privbayes import privbayes
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import Finite, PureDP
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
-from lying import Choose, Lie, LyingAirlock, Sets, put_under, relabel, sound
+from discreet.values.unit import ROW_UNITS, Unit
+from lying import Choose, Lie, LyingAirlock, multiply, put_under, relabel, sound
 
 NAMES = tuple("abc")
 SCHEMA = Schema.of({name: ["0", "1"] for name in NAMES})
@@ -36,29 +38,43 @@ TRIALS = 140
 """Runs on each side: half are held out, and 70 of 70 against none prove ε ≥ 1.4."""
 
 
-def probability_noise(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+def probability_noise(airlock: LyingAirlock, query: Tables, honest: list[Measurement]) -> list[Measurement]:
     """Lap(2(d−k)/(nε)) on counts: the noise of a probability."""
-    rows = int(airlock.count(()))
-    dear = {**asked, "spend": airlock.read_spend(asked["spend"]) * rows**2}
-    return put_under(airlock.honest(sets, **asked), airlock.draw(sets, **dear))
+    return put_under(honest, airlock.ask_freely(multiply(query, int(airlock.count(())) ** 2)))
 
 
-def exact_rows(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+def exact_rows(airlock: LyingAirlock, query: Tables, honest: list[Measurement]) -> list[Measurement]:
     """The number of rows without noise."""
-    return [m if m.axes else relabel(m, airlock.count(())) for m in airlock.honest(sets, **asked)]
+    return [m if m.axes else relabel(m, airlock.count(())) for m in honest]
 
 
-def seen_levels(airlock: LyingAirlock, sets: Sets, **asked: Any) -> list[Measurement]:
+def seen_levels(airlock: LyingAirlock, query: Tables, honest: list[Measurement]) -> list[Measurement]:
     """Only cells that somebody is in are published."""
-    found = airlock.honest(sets, **asked)
-    return [relabel(m, np.where(airlock.count(m.axes) > 0, m.noisy.values, ABSENT)) for m in found]
+    return [relabel(m, np.where(airlock.count(m.axes) > 0, m.noisy.values, ABSENT)) for m in honest]
 
 
-def choose_by_fractions(airlock: LyingAirlock, candidates: Any, score: Any, **asked: Any) -> int:
+def price_again(airlock: LyingAirlock, query: Choice, score: Any, cost: Finite) -> Choice:
+    """The same choice by another score or for another price."""
+    return Choice.price(
+        query.candidates,
+        score,
+        cost,
+        schema=SCHEMA,
+        unit=query.unit,
+        rows=int(airlock.count(())),
+        selection=query.mechanism.selection,
+    )
+
+
+def choose_by_fractions(airlock: LyingAirlock, query: Choice) -> int:
     """The score counts rows, and its noise is that of a score which a row moves by 1/n."""
-    airlock.honest_choice(candidates, score, **asked)
-    dear = {**asked, "spend": airlock.read_spend(asked["spend"]) * int(airlock.count(()))}
-    return airlock.choose(candidates, score, **dear)
+    cost = query.cost * int(airlock.count(()))
+    return int(airlock.ask_freely(price_again(airlock, query, query.score, cost)))
+
+
+def choose_by_normalised(airlock: LyingAirlock, query: Choice) -> int:
+    """A choice by normalised information."""
+    return int(airlock.ask_freely(price_again(airlock, query, NormalisedInformation(), query.cost)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +82,8 @@ class NormalisedInformation:
     """I(X; Π)/min(H(X), H(Π)), sold with the sensitivity of I, which it does not have."""
 
     name: str = "normalised mutual information"
+    has_model: bool = False
+    digest: str = ""
     plain: MutualInformation = field(default_factory=MutualInformation)
 
     def sensitivity(self, shapes: Sequence[tuple[int, ...]], unit: Unit, rows: int | None = None) -> Fraction:
@@ -83,12 +101,6 @@ class NormalisedInformation:
 def _entropy(margin: np.ndarray) -> float:
     p = margin[margin > 0] / margin.sum()
     return float(-(p * np.log2(p)).sum())
-
-
-def choose_by_normalised(airlock: LyingAirlock, candidates: Any, score: Any, **asked: Any) -> int:
-    """A choice by normalised information."""
-    airlock.honest_choice(candidates, score, **asked)
-    return airlock.choose(candidates, NormalisedInformation(), **asked)
 
 
 def is_caught(
@@ -119,9 +131,9 @@ def is_caught(
 
 
 @pytest.mark.parametrize("options", [{"k": 1}, {"theta": "1/1000"}], ids=["k", "theta"])
-@pytest.mark.parametrize("unit", list(Unit))
+@pytest.mark.parametrize("unit", ROW_UNITS)
 def test_the_sound_learner_passes(unit: Unit, options: dict[str, Any]) -> None:
-    after = WITHOUT if unit is Unit.ADD_REMOVE else REPLACED
+    after = WITHOUT if unit == Unit.ADD_REMOVE else REPLACED
     assert not is_caught(sound, WITH, after, unit=unit, **options)
 
 

@@ -23,13 +23,13 @@ from discreet.judge.costs import check_costs
 from discreet.judge.noise_fit import check_noise, combine, fit_draws, fit_sum
 from discreet.judge.tails import pool_p_values, tabulate_binomial
 from discreet.networks import examples
-from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit
+from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP
 from discreet.values.errors import DataError, MechanismError
 from discreet.values.graph import DAG
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 CLAIM = PureDP(1)
 SCHEMA = Schema.of({"a": range(3), "b": range(4), "c": range(2)})
@@ -361,7 +361,7 @@ def test_what_does_not_add_up_is_named() -> None:
         "together": replace(sound, promise=PureDP("1/2")),
         "of another kind": replace(sound, promise=ZCDP(1)),
         "too little noise": replace(sound, measurements=(replace(first, law=DiscreteLaplace(1)), *rest)),
-        "protects replace-one": replace(sound, measurements=(replace(first, unit="replace-one"), *rest)),
+        "protects replace-one": replace(sound, measurements=(replace(first, unit=Unit.REPLACE_ONE), *rest)),
         "read off the rows": replace(sound, measurements=(replace(first, noisy=short), *rest)),
         "does not declare": replace(sound, measurements=(replace(first, noisy=strange), *rest)),
         "the sample at rate 1/10": replace(sound, measurements=(replace(sampled, law=DiscreteLaplace("1/5")), *rest)),

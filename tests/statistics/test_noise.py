@@ -17,8 +17,9 @@ from discreet.core.mechanism import AdditiveNoise, Noise, Selection, calibrate_c
 from discreet.core.noise import add_noise, choose
 from discreet.judge.noise_fit import fit_law
 from discreet.papers.parameters.subsample import Subsampling, draw_below, draw_subset
-from discreet.values.budget import ZCDP, PureDP, Unit
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace
+from discreet.values.budget import ZCDP, PureDP
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace
+from discreet.values.unit import Unit
 
 ALPHA = 1e-6
 

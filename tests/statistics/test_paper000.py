@@ -21,13 +21,13 @@ from discreet.networks.network import Network
 from discreet.papers.parameters.dependent import dependent
 from discreet.papers.parameters.independent import independent, join
 from discreet.papers.parameters.subsample import Subsampling
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.errors import BudgetError, DiscreetError, GraphError, Overspent, TableError
 from discreet.values.graph import DAG
-from discreet.values.law import DiscreteLaplace
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import DiscreteLaplace, Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 Learner = Callable[..., Network]
 LEARNERS: dict[str, Learner] = {

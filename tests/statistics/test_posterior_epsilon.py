@@ -25,9 +25,10 @@ from discreet.papers.posterior.grid_draws import (
     make_lattice,
 )
 from discreet.papers.posterior.linear import LinearStatistics, ProductStatistics
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.schema import Attribute, Schema
 from discreet.values.table import Table
+from discreet.values.unit import ROW_UNITS, Unit
 
 EPSILON = 2
 FAMILIES = (("y",), ("y", "x"))
@@ -50,7 +51,7 @@ def perturbed(counts: np.ndarray, unit: Unit) -> Draw:
 
 def transformed(counts: np.ndarray, unit: Unit) -> Draw:
     """[002, Alg. 2] as the airlock runs it."""
-    sets = close_downward(FAMILIES)[1 if unit is Unit.REPLACE_ONE else 0 :]
+    sets = close_downward(FAMILIES)[1 if unit == Unit.REPLACE_ONE else 0 :]
     asked = ProductStatistics(sets, {"y": make_basis(2), "x": make_basis(2)})
     mechanism = LinearStatistics.price(asked, PureDP(EPSILON), unit=unit, sizes={}).mechanism
     exact = np.concatenate([block.values.ravel() for block in asked.evaluate([Table(("y", "x"), counts)])])
@@ -75,7 +76,7 @@ def specify(kind: str, unit: Unit, nodes: int) -> PosteriorDraw:
     return calibrate_maximum(families, priors, PureDP(EPSILON), unit=unit, floor=0.1, points=33)
 
 
-@pytest.mark.parametrize("unit", list(Unit))
+@pytest.mark.parametrize("unit", ROW_UNITS)
 @pytest.mark.parametrize("mechanism", [perturbed, transformed])
 def test_perturbation_keeps_its_claim(mechanism: object, unit: Unit) -> None:
     evidence = empirical_epsilon(
@@ -85,7 +86,7 @@ def test_perturbation_keeps_its_claim(mechanism: object, unit: Unit) -> None:
     assert evidence.epsilon > 0.5, str(evidence)
 
 
-@pytest.mark.parametrize("unit", list(Unit))
+@pytest.mark.parametrize("unit", ROW_UNITS)
 @pytest.mark.parametrize("kind", ["sample", "maximum"])
 @pytest.mark.parametrize(
     ("nodes", "trials"), [(1, 1500), pytest.param(2, 6000, marks=pytest.mark.slow)], ids=["one", "network"]
@@ -93,14 +94,14 @@ def test_perturbation_keeps_its_claim(mechanism: object, unit: Unit) -> None:
 def test_draws_keep_their_claim(kind: str, unit: Unit, nodes: int, trials: int) -> None:
     """One row in all, so that it decides; that the bound is nearly reached is computed in `tests/laws`."""
     specification = specify(kind, unit, nodes)
-    one, other = np.array([[1, 0], [0, 0]]), np.array([[0, 0], [0, int(unit is Unit.REPLACE_ONE)]])
+    one, other = np.array([[1, 0], [0, 0]]), np.array([[0, 0], [0, int(unit == Unit.REPLACE_ONE)]])
     evidence = empirical_epsilon(
         drawn(specification, one), drawn(specification, other), trials=trials, confidence=SURE
     )
     assert not evidence.contradicts(EPSILON), str(evidence)
 
 
-@pytest.mark.parametrize("unit", list(Unit))
+@pytest.mark.parametrize("unit", ROW_UNITS)
 def test_a_draw_of_regression_weights_keeps_its_claim(unit: Unit) -> None:
     """One weight, the constant's, and a label at one end of its bounds or the other."""
     column = BoundedColumn("0*1", -1, 1, "1/1048576")
@@ -112,7 +113,7 @@ def test_a_draw_of_regression_weights_keeps_its_claim(unit: Unit) -> None:
         counts = TrueCounts(open_counter(rows, schema, numbers=["0*1"]), schema.sizes)
         return lambda trials: np.array([found.draw(counts) for _ in range(trials)])
 
-    other = [1.0] if unit is Unit.ADD_REMOVE else [1.0, -1.0]
+    other = [1.0] if unit == Unit.ADD_REMOVE else [1.0, -1.0]
     evidence = empirical_epsilon(release([1.0, 1.0]), release(other), trials=800, confidence=SURE)
     assert not evidence.contradicts(EPSILON), str(evidence)
 

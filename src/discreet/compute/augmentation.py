@@ -24,8 +24,7 @@ import numpy as np
 from discreet.compute.contraction import Margin
 from discreet.compute.expectation import LEAST, measure_spread
 from discreet.values.graph import DAG
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Measurement
 from discreet.values.table import MAX_CELLS, Array, Table
 
 CHAINS = 40

@@ -27,8 +27,7 @@ from discreet.compute.consistency import (
 from discreet.compute.contraction import Margin
 from discreet.values.errors import TableError, TooLarge
 from discreet.values.graph import DAG
-from discreet.values.law import DiscreteLaplace
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import DiscreteLaplace, Measurement
 from discreet.values.table import Array, Table
 
 Smooth = Callable[[str, Array], Array]

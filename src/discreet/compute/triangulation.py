@@ -65,12 +65,19 @@ RULES: tuple[Cost, ...] = (clique_weight, fill_edges, fill_weight)
 
 
 def eliminate_greedily(
-    graph: Neighbours, weights: Sequence[float], rule: Cost, eliminated: Iterable[int], rng: random.Random
+    graph: Neighbours,
+    weights: Sequence[float],
+    rule: Cost,
+    eliminated: Iterable[int],
+    rng: random.Random | None = None,
 ) -> list[int]:
     """Order `eliminated` by the least cost of `rule`; ties are broken by clique weight, then at random.
 
+    Without an `rng` the order is the same every time.
+
     Variables whose neighbours are all neighbours of each other go first: their cliques are in every triangulation.
     """
+    ties = rng or random.Random(0)
     neighbours = [set(found) for found in graph]
     version = [0] * len(neighbours)
     left = set(eliminated)
@@ -80,7 +87,7 @@ def eliminate_greedily(
         return (
             rule(neighbours, weights, v),
             clique_weight(neighbours, weights, v),
-            rng.random(),
+            ties.random(),
             v,
             version[v],
         )

@@ -19,13 +19,13 @@ from discreet.core.book import Account
 from discreet.core.counter import Counter, TrueCounts
 from discreet.core.ledger import Ledger
 from discreet.core.queries import Answer, Keeper, Query
-from discreet.values.budget import Budget, Finite, Infinite, Unit
+from discreet.values.budget import Budget, Finite, Infinite
 from discreet.values.errors import AirlockError
-from discreet.values.law import Exact
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import Exact, Measurement
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.statement import Statement
+from discreet.values.unit import Unit
 
 
 class Airlock(Keeper):
@@ -101,7 +101,7 @@ class Airlock(Keeper):
     def ask(self, query: Query[Answer], *, request: str | None = None) -> Answer:
         """The answer to a query, debited before a row is counted; a repeated `request` id pays nothing."""
         rows = self._open()
-        if query.unit is not self.unit:
+        if query.unit != self.unit:
             raise AirlockError(f"the query is for {query.unit}, the account protects {self.unit}")
         query.check(rows)
         name = request or f"once-{uuid.uuid4()}"

@@ -8,9 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.core.chain import FORMAT, ORIGIN, Anchor, Event, broken_links
-from discreet.values.budget import Budget, Finite, Infinite, Unit, budget_from_json, finite_from_json
+from discreet.values.budget import Budget, Finite, Infinite, budget_from_json, finite_from_json
 from discreet.values.errors import BudgetError, DiscreetError, FormatError, LedgerError, Overspent
 from discreet.values.statement import Debit, Statement
+from discreet.values.unit import Unit
 
 _SYMBOLS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 _SHOWN_DIGITS = 40
@@ -192,7 +193,7 @@ class Book:
             raise LedgerError(f"account {name!r} is opened a second time")
         budget = finite_from_json(found["budget"])
         self.accounts[name] = Account(
-            name, budget, Unit(found["unit"]), str(found["time"]), type(budget).zero()
+            name, budget, Unit.read(found["unit"]), str(found["time"]), type(budget).zero()
         )
         self.entries[name] = {}
 
@@ -221,10 +222,10 @@ class Book:
 
 
 def describe_debit(entry: Entry) -> Debit:
-    """One debit as a release lists it."""
+    """One debit as a release lists it: with its day only, for a clock tells how long the one before took to count."""
     verb = str(entry.description.get("verb", ""))
     tables = len(entry.description.get("sets", ())) if verb == "measure" else 0
-    return Debit(entry.request, entry.time, verb, tables, entry.cost, entry.digest or "")
+    return Debit(entry.request, entry.time[:10], verb, tables, entry.cost, entry.digest or "")
 
 
 def _agree(entries: Sequence[Entry], mark: str) -> str:

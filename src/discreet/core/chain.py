@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import secrets
 import uuid
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -131,10 +132,15 @@ class Store(Protocol):
 
 
 def follow(anchor: Anchor, kind: str, fields: Mapping[str, object]) -> Event:
-    """The event that comes after `anchor`, stamped with the time in UTC."""
+    """The event that comes after `anchor`, stamped with the time in UTC.
+
+    The nonce makes its hash hide what it commits to: the head of the ledger is published, and from the hash of a
+    guessable text anybody could confirm a guess, such as the microsecond of a debit, which tells how long it took.
+    """
     content = {
         **fields,
         "kind": kind,
+        "nonce": secrets.token_hex(16),
         "previous": anchor.hash,
         "seq": anchor.count + 1,
         "time": datetime.now(UTC).isoformat(timespec="microseconds"),

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.scores import Score
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.schema.encoding import Encoding
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 BATCH_CELLS = 2**22
 """Cells that are counted at a time, if a single family does not have more: some dozen megabytes."""
@@ -83,11 +84,11 @@ class TrueCounts:
     At each step of a greedy search only the families with the newest attribute are new [004, Sec. 4.1].
     """
 
-    __slots__ = ("_cells", "_known", "_sizes", "_tables", "counter")
+    __slots__ = ("_cells", "_known", "_tables", "counter", "sizes")
 
     def __init__(self, counter: Counter, sizes: Mapping[str, int]) -> None:
         self.counter = counter
-        self._sizes = sizes
+        self.sizes = sizes
         self._known: dict[tuple[type, str], dict[Family, float]] = {}
         self._tables: dict[Family, Table] = {}
         self._cells = 0
@@ -135,7 +136,7 @@ class TrueCounts:
         batch: list[Family] = []
         held = 0
         for family in families:
-            cells = math.prod(self._sizes.get(name, 1) for name in family)
+            cells = math.prod(self.sizes.get(name, 1) for name in family)
             if batch and held + cells > BATCH_CELLS:
                 yield batch
                 batch, held = [], 0

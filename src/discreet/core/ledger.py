@@ -20,9 +20,10 @@ from typing import Any, NoReturn, Self
 
 from discreet.core.book import Account, Book, Entry, spell, write_amount
 from discreet.core.chain import Anchor, Damaged, Event, Store, Verdict, canonical, digest, follow
-from discreet.values.budget import Budget, Finite, Infinite, Unit
+from discreet.values.budget import Budget, Finite, Infinite
 from discreet.values.errors import BudgetError, LedgerError
 from discreet.values.statement import Statement
+from discreet.values.unit import Unit
 
 _MOST_PROBLEMS = 20
 
@@ -69,7 +70,7 @@ class Ledger:
     def open_account(self, name: str, budget: Budget, unit: Unit | str) -> Account:
         """Open the account of a dataset, or return it if it is open with exactly this budget and unit."""
         require_line("an account name", name)
-        unit = Unit(unit)
+        unit = Unit.read(unit)
         if isinstance(budget, Infinite) or budget.is_zero:
             raise BudgetError(f"account {name!r}: the budget must be finite and above 0, not {budget}")
         with self._writing() as book:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,10 +23,11 @@ from discreet.core.mechanism import (
     Selection,
     calibrate_choice,
     calibrate_counts,
+    covers,
 )
 from discreet.core.noise import add_noise, choose
 from discreet.core.scores import Score
-from discreet.values.budget import ApproxDP, Finite, PureDP, Unit
+from discreet.values.budget import ApproxDP, Finite, PureDP
 from discreet.values.errors import AirlockError, BudgetError, DataError
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
@@ -34,6 +35,7 @@ from discreet.values.schema.encoding import Encoding
 from discreet.values.statement import Statement
 from discreet.values.table import Table
 from discreet.values.text import Number, list_some, show
+from discreet.values.unit import Unit
 
 Answer = TypeVar("Answer")
 Told = TypeVar("Told", covariant=True)
@@ -78,10 +80,13 @@ class Tables:
     sample: Sample | None = None
 
     def __post_init__(self) -> None:
+        for mechanism in self.mechanisms:
+            if mechanism.unit != self.unit or not covers(mechanism, self.unit.moves):
+                raise AirlockError(f"{mechanism.statistic}: the noise is not made for {self.unit}")
         losses = [mechanism.cost for mechanism in self.mechanisms]
         whole = sum(losses[1:], start=losses[0])
         if self.sample is not None:
-            if self.sample.unit is not self.unit:
+            if self.sample.unit != self.unit:
                 raise AirlockError(
                     f"the sampling is for {self.sample.unit}, the account protects {self.unit}"
                 )
@@ -150,8 +155,20 @@ class Choice:
     """One of some candidate families, drawn by a score of its table of counts (parents first, the child last)."""
 
     candidates: tuple[tuple[str, ...], ...]
+    sizes: Mapping[str, int]
+    """The levels of the candidates' attributes, for which the sensitivity holds."""
+    rows: int | None
+    """Their number, where the unit makes it public."""
     score: Score
     mechanism: NoisyChoice
+
+    def __post_init__(self) -> None:
+        shapes = [tuple(map(self.sizes.__getitem__, members)) for members in self.candidates]
+        needed = self.score.sensitivity(shapes, self.unit, self.rows)
+        if self.mechanism.sensitivity < needed:
+            raise AirlockError(
+                f"one unit moves {self.score.name} by {needed}, more than the {self.mechanism.sensitivity} paid for"
+            )
 
     @classmethod
     def price(
@@ -174,7 +191,7 @@ class Choice:
         shapes = [tuple(map(sizes.__getitem__, members)) for members in asked]
         sensitivity = score.sensitivity(shapes, unit, rows)
         mechanism = calibrate_choice(score.name, sensitivity, cost, unit=unit, selection=Selection(selection))
-        return cls(asked, score, mechanism)
+        return cls(asked, sizes, rows, score, mechanism)
 
     @property
     def cost(self) -> Finite:
@@ -200,7 +217,11 @@ class Choice:
         }
 
     def check(self, rows: TrueCounts) -> None:
-        """Refuse candidates that cannot be counted."""
+        """Refuse candidates that cannot be counted, or a sensitivity that was worked out for another table."""
+        if not self.sizes.items() <= rows.sizes.items():
+            raise AirlockError("the choice was priced for attributes with other levels")
+        if self.unit.fixes_rows and self.rows != rows.counter.rows:
+            raise AirlockError(f"the choice was priced for {self.rows} rows, not for {rows.counter.rows}")
         rows.check_scores(self.candidates, self.score)
 
     def draw(self, rows: TrueCounts) -> list[Any]:

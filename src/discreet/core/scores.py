@@ -1,7 +1,8 @@
 """Scores of candidate families: the value and how far one row can move it, in one object.
 
 A candidate is a table of counts whose LAST axis is the child X; all other axes together are the parents Π.
-The sensitivity is worked out from shapes, unit and the public number of rows alone, before any row is read.
+The sensitivity is worked out from shapes, unit and the public number of rows alone, before any row is read. A unit of
+at most k rows is k rows added one after the other, so it moves a score by at most k times what one row does.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.mechanism import round_up
 from discreet.core.score_f import score_tables
-from discreet.values.budget import Unit
+from discreet.values.budget import round_up
 from discreet.values.errors import MechanismError
 from discreet.values.table import Array, Table, count_cells
+from discreet.values.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 Shape = tuple[int, ...]
@@ -81,7 +82,7 @@ class MutualInformation(_OfTheTable):
 
     def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
         """Lemma 1, rounded up, plus what the float logarithms of two tables may be off by."""
-        if Unit(unit) is Unit.ADD_REMOVE:
+        if not unit.fixes_rows:
             raise MechanismError(
                 f"{self.name} has no sensitivity under add-remove, where n is private; use F or R"
             )
@@ -114,14 +115,13 @@ class MaximumDistance(_OfTheTable):
     name: str = "F"
 
     def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
-        """1 row in both units; values are halves of integers, so nothing is rounded."""
-        Unit(unit)
+        """1 for each row of a unit; values are halves of integers, so nothing is rounded."""
         for pi, x in _fold_all(shapes):
             if x != 2 or pi < 2:
                 raise MechanismError(
                     f"F needs a child of 2 levels and parents of 2 or more, not {x} and {pi}"
                 )
-        return Fraction(1)
+        return Fraction(unit.at_most)
 
     def evaluate(self, tables: Sequence[Table]) -> Floats:
         """n·F for each candidate, by dynamic programming."""
@@ -142,10 +142,10 @@ class IndependenceDistance(_OfTheTable):
     name: str = "R"
 
     def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
-        """2 or 3 rows, plus the rounding of the one division in each of two values."""
+        """2 or 3 for each row of a unit, plus the rounding of the one division in each of two values."""
         folded = _fold_all(shapes)
-        wide = Unit(unit) is Unit.REPLACE_ONE and any(2 not in shape for shape in folded)
-        return Fraction(3 if wide else 2) + Fraction(1, 2**20)
+        wide = unit.fixes_rows and any(2 not in shape for shape in folded)
+        return Fraction(3 if wide else 2) * unit.at_most + Fraction(1, 2**20)
 
     def evaluate(self, tables: Sequence[Table]) -> Floats:
         """Σ|n·c − c_x·c_π|/(2n) for each candidate, exact up to the division."""
@@ -195,13 +195,13 @@ class ModelError:
         return hashlib.sha256(b"".join([*(model.tobytes() for model in self.expected), amounts])).hexdigest()
 
     def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
-        """1 or 2 rows."""
+        """As far as a unit moves a table of counts in L1."""
         given = [model.shape for model in self.expected]
         if list(_require(shapes)) != given:
             raise MechanismError(
                 f"{self.name}: the candidates have the shapes {list(shapes)}, the model's {given}"
             )
-        return Fraction(1 if Unit(unit) is Unit.ADD_REMOVE else 2)
+        return Fraction(sum(unit.moves))
 
     def evaluate(self, tables: Sequence[Table]) -> Floats:
         """The L1 distance for each candidate; each table must have the shape of its model's."""

@@ -9,7 +9,7 @@ import shlex
 import time
 from pathlib import Path
 
-from discreet.doors.cli import main as run_command
+from discreet.doors.cli.main import main as run_command
 from discreet.values.errors import DiscreetError
 
 STEPS = (

@@ -14,6 +14,7 @@ from discreet.values.budget import choose_budget
 from discreet.values.errors import DataError
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
+from discreet.values.unit import Unit
 
 if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from discreet.judge.audit import Audit
     from discreet.judge.preview import Preview
     from discreet.judge.verify import Verification
-    from discreet.values.budget import Finite, Unit
+    from discreet.values.budget import Finite
     from discreet.values.text import Number
 
 
@@ -33,7 +34,9 @@ def plan(
     delta: Number | None = None,
     rho: Number | None = None,
     rows: int = 10_000,
-    unit: Unit | str = "add-remove",
+    unit: Unit | str | None = None,
+    person: str | None = None,
+    at_most: int | None = None,
     learner: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Preview:
@@ -46,7 +49,15 @@ def plan(
     declared = read_schema(schema)
     dag = None if graph is None else read_dag(graph, declared)
     spend = choose_budget(epsilon=epsilon, delta=delta, rho=rho)
-    return rehearse(declared, dag, spend=spend, unit=unit, learner=learner, rows=rows, options=options)
+    return rehearse(
+        declared,
+        dag,
+        spend=spend,
+        unit=Unit.choose(unit, person, at_most) or Unit.ADD_REMOVE,
+        learner=learner,
+        rows=rows,
+        options=options,
+    )
 
 
 def verify(

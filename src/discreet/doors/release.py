@@ -18,6 +18,7 @@ from discreet.values.budget import Infinite, choose_budget, read_budget
 from discreet.values.errors import FormatError, SchemaError
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
+from discreet.values.unit import Unit
 
 if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from discreet.networks.network import Network
     from discreet.networks.posterior import Posterior
     from discreet.networks.synthetic import Rows
-    from discreet.values.budget import Finite, Unit
+    from discreet.values.budget import Finite
     from discreet.values.text import Number
 
 SchemaLike = Schema | str | os.PathLike[str] | Mapping[str, Sequence[str]]
@@ -103,6 +104,8 @@ def release(
     account: str | None = None,
     budget: Finite | str | None = None,
     unit: Unit | str | None = None,
+    person: str | None = None,
+    at_most: int | None = None,
     create: bool = False,
     learner: str | None = None,
     options: Mapping[str, Any] | None = None,
@@ -115,7 +118,9 @@ def release(
     `data` is a file (CSV, Parquet, Arrow), a frame, a mapping of columns, or a table in a database; `graph` is what
     depends on what, and without one it is learned privately. The `ledger` is debited before a row is counted; asking
     again gives the same release for nothing. With `create`, a ledger or account that is not there is made, with
-    `budget` or just what this release costs. Without a ledger nothing remembers what was spent: for simulations only.
+    `budget` or just what this release costs. `person` names a column of people's ids: then the promise is about people,
+    of whom `at_most` rows count each; an account keeps its unit for good. Without a ledger nothing remembers what was
+    spent: for simulations only.
     `learner` and its `options` are those of `discreet.learn`; `progress` is told how far a search for the graph is.
     """
     from discreet.entrance import open_airlock, read_kind
@@ -134,7 +139,7 @@ def release(
         spend=spend,
         request=key,
         budget=read_budget(budget) if isinstance(budget, str) else budget,
-        unit=unit,
+        unit=Unit.choose(unit, person, at_most),
         create=create,
         sets=() if dag is None else dag.families(),
         memory=memory,

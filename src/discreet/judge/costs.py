@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from discreet.core.mechanism import count_moves, is_covered
+from discreet.core.mechanism import is_covered
 from discreet.judge.attacks.published import Published, is_finite
 from discreet.papers.parameters.subsample import Subsampling
-from discreet.values.budget import ZCDP, Infinite, PureDP, Unit
+from discreet.values.budget import ZCDP, Infinite, PureDP
 from discreet.values.errors import DiscreetError
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Law
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Law, Measurement
+from discreet.values.unit import Unit
 
 
-def find_loss(law: Law, unit: str) -> PureDP | ZCDP | Infinite:
+def find_loss(law: Law, unit: Unit) -> PureDP | ZCDP | Infinite:
     """What one table of counts with this noise gives away: ε = Δ₁/s for Laplace, ρ = Δ₂²/2σ² for Gaussian."""
-    moves = count_moves(Unit(unit))
+    moves = unit.moves
     if isinstance(law, DiscreteLaplace):
         return PureDP(sum(moves) / law.scale)
     if isinstance(law, DiscreteGaussian):
@@ -56,7 +56,7 @@ def check_noise(tables: Sequence[Measurement]) -> Iterator[str]:
         if len(pure) < len(sample) or len(paid) < len(sample):
             yield f"{name_table(sample[0])} counts a sample, which can be paid for in pure ε only"
             continue
-        lost = Subsampling(rate, Unit(sample[0].unit)).amplify(sum(pure, PureDP.zero()))
+        lost = Subsampling(rate, sample[0].unit).amplify(sum(pure, PureDP.zero()))
         if not lost <= (total := sum(paid, PureDP.zero())):
             yield f"the tables of the sample at rate {rate} give away {lost}, but cost {total}"
 

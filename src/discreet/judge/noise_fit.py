@@ -18,8 +18,7 @@ import numpy.typing as npt
 from discreet.judge.attacks.codes import Codes, flatten_codes
 from discreet.judge.tails import chi_squared_tail, pool_p_values
 from discreet.values.errors import MechanismError
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact, Law
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Law, Measurement
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core.mechanism import afford_zcdp
 from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, find_learner
 from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.values.budget import ApproxDP, Budget, Finite, Unit
+from discreet.values.budget import ApproxDP, Budget, Finite, afford_zcdp
 from discreet.values.errors import DataError
 from discreet.values.graph import DAG
-from discreet.values.law import DiscreteGaussian
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import DiscreteGaussian, Measurement
 from discreet.values.schema import Schema
+from discreet.values.unit import Unit
 
 CLOSING = "nothing was read and nothing was spent"
 
@@ -46,7 +45,7 @@ class Preview:
         assert known is not None
         return {
             "learner": known.learner,
-            "unit": known.unit,
+            "unit": known.unit.value,
             "cost": known.cost.to_json(),
             "rows": self.rows,
             "tables": [

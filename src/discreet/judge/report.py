@@ -19,20 +19,16 @@ from discreet.networks.formats.release import Release, read_release
 from discreet.networks.intervals import COVERAGE
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.values.budget import ZCDP, Budget, Infinite, require_finite
+from discreet.values.budget import ZCDP, Budget, Infinite, imply_approx, require_finite
 from discreet.values.errors import DiscreetError, FormatError
 from discreet.values.files import write_text
 from discreet.values.statement import Statement
+from discreet.values.unit import Unit
 
 SMALL, LARGE = 0.02, 0.1
 """Expected errors below the first are called small, above the second large."""
 WORST = 8
 MOST_TABLES = 60
-
-PROTECTED = {
-    "add-remove": "whether any one row is in the table at all",
-    "replace-one": "what any one row says",
-}
 
 
 def write_report(
@@ -49,7 +45,7 @@ def make_page(release: Release, audit: Audit | None = None) -> str:
     said = known.statement
     if said is None:
         raise FormatError("without the statement of the account that paid for it nothing can be promised")
-    loss, name = said.loss, said.account
+    loss, name = said.promised, said.account
     parts = [
         *([] if audit is None else [warn()]),
         _write_head(release, loss, name),
@@ -90,8 +86,8 @@ def _write_head(release: Release, loss: Budget, name: str) -> str:
     kind = "promise none" if isinstance(loss, Infinite) else "promise"
     errors = list(known.predicted_error.values())
     figures = [
-        figure(str(loss), "privacy loss of everything paid for so far"),
-        figure(known.unit, f"hides {PROTECTED[known.unit]}"),
+        figure(str(loss), "privacy loss of all that may ever be published"),
+        figure(_name_unit(known.unit), f"hides {known.unit.hidden}"),
         figure(f"{len(network.nodes)} · {len(network.dag.edges())}", "attributes · dependencies"),
         figure(str(len(known.measurements)), f"noisy tables, learner “{known.learner}”"),
     ]
@@ -106,7 +102,7 @@ def _write_head(release: Release, loss: Budget, name: str) -> str:
 
 
 def _write_date(known: Provenance) -> str:
-    times = [debit.time[:10] for debit in known.statement.debits] if known.statement is not None else []
+    times = [debit.day for debit in known.statement.debits] if known.statement is not None else []
     return f" · {escape(max(times))}" if times else ""
 
 
@@ -128,18 +124,22 @@ def _write_meaning(known: Provenance, loss: Budget) -> str:
     )
 
 
-def explain_loss(loss: Budget, unit: str) -> list[str]:
+def _name_unit(unit: Unit) -> str:
+    return f"per person ({unit.person})" if unit.person else unit.value
+
+
+def explain_loss(loss: Budget, unit: Unit) -> list[str]:
     """The privacy loss in sentences that need no mathematics."""
     if isinstance(loss, Infinite):
         return ["Rows were looked at without noise, so no bound can be given any more."]
-    about = (
-        "a given person’s row is in the table"
-        if unit == "add-remove"
-        else "a given person’s row says a certain thing"
-    )
+    about = "a given person’s row is in the table"
+    if unit.fixes_rows:
+        about = "a given person’s row says a certain thing"
+    elif unit.person:
+        about = "a given person is in the table"
     if isinstance(loss, ZCDP):
-        rho = float(loss.rho)
-        epsilon, slack = rho + 2 * math.sqrt(rho * math.log(1e6)), " except with a chance of one in a million"
+        epsilon = float(imply_approx(loss, "1e-6").epsilon)
+        slack = " except with a chance of one in a million"
     else:
         epsilon = float(loss.epsilon)
         delta = getattr(loss, "delta", Fraction(0))
@@ -148,8 +148,9 @@ def explain_loss(loss: Budget, unit: str) -> list[str]:
     bound = math.ceil(10 * sure) / 10  # a ceiling is never rounded down
     shown = f"{bound:.1f} %" if bound < 100 else "practically certain"
     return [
-        f"Suppose somebody thinks the odds are even, 50 %, that {about}. After seeing everything that was ever paid "
-        f"for from this account they can be at most <strong>{shown}</strong>{' sure' if '%' in shown else ''}{slack}.",
+        f"Suppose somebody thinks the odds are even, 50 %, that {about}. After seeing everything that may ever "
+        f"be published from this account they can be at most <strong>{shown}</strong>"
+        f"{' sure' if '%' in shown else ''}{slack}.",
     ]
 
 
@@ -228,13 +229,13 @@ def _write_tables(network: Network, intervals: Mapping[str, Ends], words: str) -
 
 def _write_ledger(said: Statement, known: Provenance) -> str:
     lines = "".join(
-        f"<tr><td>{escape(debit.time[:19].replace('T', ' '))}</td><td>{escape(debit.verb)}</td>"
+        f"<tr><td>{escape(debit.day)}</td><td>{escape(debit.verb)}</td>"
         f"<td class='amount'>{debit.tables or ''}</td>"
         f"<td class='amount'>{escape(spell(debit.cost))}</td>"
         f"<td class='hash'><code>{escape(debit.request)}</code></td></tr>"
         for debit in said.debits
     )
-    heads = "<th>time (UTC)</th><th>what</th><th>tables</th><th>cost</th><th>request</th>"
+    heads = "<th>day (UTC)</th><th>what</th><th>tables</th><th>cost</th><th>request</th>"
     lasting = (
         ""
         if said.durable

@@ -158,7 +158,7 @@ def _check_account(release: Release) -> str:
     if said is None:
         raise _Unchecked("the release says nothing about an account")
     cost, spent, budget, loss = require_finite(known.cost), said.spent, said.budget, said.loss
-    if said.unit is not known.unit:
+    if said.unit != known.unit:
         raise _Problem(f"the account protects {said.unit}, the release {known.unit}")
     if not cost <= spent:
         raise _Problem(f"the release cost {cost}, but only {spent} was spent from the account")

@@ -153,8 +153,13 @@ def adaptive(
     if rates is not None and not isinstance(rates, Rates):
         raise MechanismError(f"rates are Rates of discreet.learning.search_prices, not {rates!r}")
     schema, whole = airlock.schema, airlock.read_spend(spend)
-    moves = 2 if airlock.unit.fixes_rows else 1
-    prices = Prices(noise_for(whole) == "gaussian", moves, float(whole.amounts[0]))
+    moves = airlock.unit.moves
+    prices = Prices(
+        noise_for(whole) == "gaussian",
+        sum(moves),
+        sum(move * move for move in moves),
+        float(whole.amounts[0]),
+    )
     search = _Search(airlock, whole, request, rates or Rates(), prices)
     given = _read_sets(search, sets, model_cells)
     singles = [(name,) for name in schema.names]

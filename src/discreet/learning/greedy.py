@@ -23,8 +23,7 @@ from discreet.learning.parent_sets import (
 )
 from discreet.values.errors import BudgetError, MechanismError, TooLarge
 from discreet.values.graph import DAG
-from discreet.values.law import DiscreteGaussian
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import DiscreteGaussian, Measurement
 from discreet.values.schema.encoding import Encoding, Kind
 from discreet.values.text import Number, read_positive
 

@@ -18,6 +18,7 @@ from discreet.values.table import count_cells
 if TYPE_CHECKING:
     from discreet.values.budget import Finite
     from discreet.values.schema import Schema
+    from discreet.values.unit import Unit
 
 Workload = Literal["cpds", "marginals"] | Sequence[Sequence[str]]
 """What the error is counted over: the conditionals, all marginals of one and two attributes, or marginals by name."""
@@ -112,7 +113,7 @@ def plan(
     schema: Schema | Mapping[str, int],
     *,
     spend: Finite | str,
-    unit: str = "add-remove",
+    unit: Unit | str = "add-remove",
     noise: str | None = None,
     workload: Workload = "cpds",
     rows: int | None = None,
@@ -127,7 +128,8 @@ def plan(
     Q. Over all marginals that bound is too loose to plan by [measured]: there each attribute's own marginal counts, on
     which all tables that hold it agree, and a fifth of its family's error for the sake of pairs.
     """
-    from discreet.values.budget import Unit, read_budget
+    from discreet.values.budget import read_budget
+    from discreet.values.unit import Unit
 
     cost = read_budget(spend) if isinstance(spend, str) else spend
     sizes = dict(schema) if isinstance(schema, Mapping) else schema.sizes
@@ -139,10 +141,13 @@ def plan(
     if max_cells < 1:
         raise QueryError(f"merged tables have at least 1 cell, not {max_cells}")
     chosen = choose_noise(cost, noise)
-    law = (chosen, amount_of(cost, chosen), 1 if Unit(unit) is Unit.ADD_REMOVE else 2)
+    protected = Unit.read(unit)
+    squared = chosen == "gaussian"
+    moved = sum(move * move if squared else move for move in protected.moves)
+    law = (chosen, amount_of(cost, chosen), moved)
     asked = workload if isinstance(workload, str) else tuple(tuple(members) for members in workload)
     found = _plan(dag, tuple(sizes[name] for name in dag.nodes), law, asked, rows or ROWS, max_cells)
-    return Plan(dag, *found, chosen, str(cost), Unit(unit).value, _name_workload(asked), rows or ROWS)
+    return Plan(dag, *found, chosen, str(cost), protected.value, _name_workload(asked), rows or ROWS)
 
 
 def choose_noise(spend: Finite, noise: str | None = None) -> str:
@@ -160,7 +165,7 @@ def choose_noise(spend: Finite, noise: str | None = None) -> str:
 
 def amount_of(spend: Finite, noise: str) -> float:
     """The ε that Laplace noise may spend, or the ρ of Gaussian noise."""
-    from discreet.core.mechanism import afford_pure, afford_zcdp
+    from discreet.values.budget import afford_pure, afford_zcdp
 
     return float(afford_pure(spend).epsilon if noise == "laplace" else afford_zcdp(spend).rho)
 
@@ -240,7 +245,7 @@ def group_families(dag: DAG, sizes: Mapping[str, int]) -> tuple[Group, ...]:
 
 
 def noise_variance(law: tuple[str, float, int], share: float) -> float:
-    """The variance of the noise in a cell for a share of the budget: 2q/(1 − q)² with q = e^(−ε/moves), or moves/2ρ."""
+    """The variance of the noise in a cell for a share of the budget: 2q/(1 − q)² with q = e^(−ε/Δ₁), or Δ₂²/2ρ."""
     noise, amount, moves = law
     if noise == "gaussian":
         return moves / (2.0 * share * amount)

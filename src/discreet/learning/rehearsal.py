@@ -14,20 +14,21 @@ from typing import Any, Self
 import numpy as np
 
 from discreet.core.queries import Answer, Choice, Keeper, Query, Tables
-from discreet.values.budget import Finite, Unit
+from discreet.values.budget import Finite
 from discreet.values.errors import AirlockError
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.statement import Statement
 from discreet.values.table import Table, require_cells
+from discreet.values.unit import Unit
 
 
 class Rehearsal(Keeper):
     """Answers queries with made-up tables; it holds no rows, draws nothing and pays nothing."""
 
     def __init__(self, schema: Schema, unit: Unit | str, budget: Finite, rows: int) -> None:
-        self._schema, self._unit, self._budget, self._rows = schema, Unit(unit), budget, rows
+        self._schema, self._unit, self._budget, self._rows = schema, Unit.read(unit), budget, rows
         self._asked: list[str] = []
         self.chosen: list[Finite] = []
         """What each choice would cost; views through an encoding add to the same list."""

@@ -45,8 +45,10 @@ class Prices:
     """
 
     gaussian: bool
-    moves: int
-    """The cells of a table that one row changes: 1 where it is added or removed, 2 where it is replaced."""
+    l1: int
+    """How far one unit of privacy moves a table in L1."""
+    l2_squared: int
+    """And in L2, squared."""
     amount: float
     """The whole ε or ρ."""
     unit: float = 1.0
@@ -66,14 +68,14 @@ class Prices:
     def noise(self, cells: float, part: float) -> float:
         """The expected L1 noise of a table of so many cells that gets this part: cells·E|noise|."""
         if self.gaussian:
-            return cells * math.sqrt(self.moves / (math.pi * part * self.amount))
-        return cells * self.moves / (part * self.amount)
+            return cells * math.sqrt(self.l2_squared / (math.pi * part * self.amount))
+        return cells * self.l1 / (part * self.amount)
 
     def afford(self, cells: float, noise: float) -> float:
         """The part of the budget at which a table of so many cells has this L1 noise."""
         if self.gaussian:
-            return self.moves * (cells / noise) ** 2 / (math.pi * self.amount)
-        return cells * self.moves / (noise * self.amount)
+            return self.l2_squared * (cells / noise) ** 2 / (math.pi * self.amount)
+        return cells * self.l1 / (noise * self.amount)
 
 
 def price_singles(prices: Prices, sizes: Sequence[int], rows: float, rates: Rates) -> Fraction:
@@ -95,7 +97,7 @@ def price_unit(
 
 def price_choice(prices: Prices, typical: float, rows: float, rates: Rates) -> Fraction:
     """The part of the budget for one choice by an L1 error, which a row moves by as many rows as it changes cells."""
-    epsilon = 2 * prices.moves / (rates.choice * rows)
+    epsilon = 2 * prices.l1 / (rates.choice * rows)
     needed = (epsilon**2 / 8 if prices.gaussian else epsilon) / prices.amount
     pair = prices.table(typical)
     return read_part(min(max(needed, pair / 10), pair))

@@ -27,8 +27,7 @@ from discreet.networks.network import Network
 from discreet.values.errors import NetworkError, TableError
 from discreet.values.files import read_text
 from discreet.values.graph import DAG
-from discreet.values.law import Exact
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import Exact, Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
 

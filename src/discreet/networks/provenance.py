@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.values.budget import Budget, Unit
+from discreet.values.budget import Budget
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.statement import Statement
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 
 @dataclass(frozen=True, slots=True, eq=False)

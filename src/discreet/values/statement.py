@@ -6,12 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.values.budget import Budget, Finite, Unit, budget_from_json, finite_from_json
+from discreet.values.budget import Budget, Finite, Infinite, budget_from_json, finite_from_json
 from discreet.values.errors import FormatError
 from discreet.values.measurement import read_unit
 from discreet.values.text import require_keys, show
+from discreet.values.unit import Unit
 
 HASH = re.compile(r"[0-9a-f]{64}")
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 MOST_TEXT = 2000
 
 
@@ -20,7 +22,8 @@ class Debit:
     """One debit as a release lists it; the digest is that of the stored answer, so nobody can swap the answer later."""
 
     request: str
-    time: str
+    day: str
+    """In UTC, as 2026-11-17; never more exact."""
     verb: str
     tables: int
     """How many noisy tables the answer holds."""
@@ -31,7 +34,7 @@ class Debit:
         """The debit as plain values."""
         return {
             "request": self.request,
-            "time": self.time,
+            "day": self.day,
             "verb": self.verb,
             "tables": self.tables,
             "cost": self.cost.to_json(),
@@ -41,15 +44,16 @@ class Debit:
     @classmethod
     def from_json(cls, document: object) -> Debit:
         """The debit that `to_json` wrote; anything else is refused."""
-        found = require_keys(document, "a spend", ("request", "time", "verb", "tables", "cost", "digest"))
-        texts = {
-            name: _read_text(f"the {name} of a spend", found[name]) for name in ("request", "time", "verb")
-        }
+        found = require_keys(document, "a spend", ("request", "day", "verb", "tables", "cost", "digest"))
+        texts = {name: _read_text(f"the {name} of a spend", found[name]) for name in ("request", "verb")}
+        if not (isinstance(found["day"], str) and DAY.fullmatch(found["day"])):
+            raise FormatError(f"the day of a spend is written 2026-11-17, not {show(found['day'])}")
         tables = _read_count("the tables of a spend", found["tables"])
         digest = found["digest"]
         if digest != "" and not (isinstance(digest, str) and HASH.fullmatch(digest)):
             raise FormatError(f"the digest of a spend has 64 hexadecimal digits, unlike {show(digest)}")
-        return cls(**texts, tables=tables, cost=finite_from_json(found["cost"]), digest=digest)
+        cost = finite_from_json(found["cost"])
+        return cls(texts["request"], found["day"], texts["verb"], tables, cost, digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,11 @@ class Statement:
     head: str
     rows: int | None = None
     """The number of rows, where the unit makes it public."""
+
+    @property
+    def promised(self) -> Budget:
+        """What the account may ever lose: its whole budget, or everything once rows were looked at without noise."""
+        return self.loss if isinstance(self.loss, Infinite) else self.budget
 
     def to_json(self) -> dict[str, Any]:
         """The statement as plain values."""

@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from discreet.compute.bounds.problem import Floats
 from discreet.values.errors import TableError
-from discreet.values.law import DiscreteLaplace, Exact, Law
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import DiscreteLaplace, Exact, Law, Measurement
 from discreet.values.table import count_cells
 
 Counts = npt.NDArray[np.int64]

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.core.mechanism import imply_approx
 from discreet.judge.tails import tabulate_binomial
-from discreet.values.budget import ZCDP, ApproxDP, Budget, Infinite, PureDP
+from discreet.values.budget import ZCDP, ApproxDP, Budget, Infinite, PureDP, imply_approx
 from discreet.values.errors import MechanismError
 
 LARGEST_EPSILON = 50.0

@@ -30,8 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.judge.attacks.codes import Codes, Floats, count_rows, flatten_codes, take_rows
-from discreet.values.law import Exact, Law
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import Exact, Law, Measurement
 
 Integers = npt.NDArray[np.int64]
 

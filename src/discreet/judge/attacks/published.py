@@ -14,6 +14,7 @@ from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 if TYPE_CHECKING:
     from discreet.networks.credal import CredalNetwork
@@ -32,7 +33,7 @@ class Published:
     rows: Codes | None = None
     """Synthetic rows; `dag` is then the graph that an attacker fits to them."""
     measurements: tuple[Measurement, ...] = ()
-    unit: str | None = None
+    unit: Unit | None = None
     promise: Budget | None = None
     """What the release says it cost; None if it says nothing."""
     name: str = "the release"

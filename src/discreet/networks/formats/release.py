@@ -29,7 +29,7 @@ from discreet.networks.formats.edges import parse_edges
 from discreet.networks.network import NETWORK, Network
 from discreet.networks.posterior import POSTERIOR, Posterior
 from discreet.networks.provenance import Provenance
-from discreet.values.budget import ZCDP, ApproxDP, Infinite, Unit
+from discreet.values.budget import ZCDP, ApproxDP, Finite, Infinite, imply_approx
 from discreet.values.errors import FormatError, GraphError
 from discreet.values.files import read_text, write_text
 from discreet.values.graph import DAG
@@ -76,7 +76,7 @@ def write_release(network: Network | Release, path: str | os.PathLike[str]) -> N
 
 
 def read_release(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Release:
-    """The release in a file, checked for form; whether its figures add up is for `judge.verify` to say."""
+    """The release in a file, checked for form; whether its figures add up is for `discreet.verify` to say."""
     return parse_release(read_text(path, max_bytes), os.fspath(path))
 
 
@@ -132,29 +132,45 @@ def _restore_release(document: object) -> Release:
 
 
 def state_promise(provenance: Provenance) -> str:
-    """The privacy promise in words that a board understands; it covers everything paid for from the account."""
-    if provenance.statement is None:
+    """The privacy promise in words that a board understands: what the whole account may ever give away.
+
+    What one release cost is a part of that, and says nothing of the others, of which there may be more tomorrow.
+    """
+    said = provenance.statement
+    if said is None:
         raise FormatError("without the statement of the account that paid for it nothing can be promised")
-    loss = provenance.statement.loss
-    hidden = {
-        Unit.ADD_REMOVE: "whether any one row is in the table or not",
-        Unit.REPLACE_ONE: "what any one row of the table says",
-    }[provenance.unit]
-    if isinstance(loss, Infinite):
+    promised = said.promised
+    if isinstance(promised, Infinite):
         return "No privacy is promised: rows of this table were looked at without noise."
-    if isinstance(loss, ZCDP):
-        rho = float(loss.rho)
-        return (
-            f"This release hides {hidden}: together with all else that was paid for from the same account it is "
-            f"ρ-zero-concentrated differentially private with ρ = {loss.rho} "
-            f"(for δ = 10⁻⁶, ε is at most {rho + 2 * math.sqrt(rho * math.log(1e6)):.3g})."
-        )
-    delta = f" up to a chance of δ = {loss.delta}" if isinstance(loss, ApproxDP) and loss.delta else ""
     return (
-        f"This release hides {hidden}: together with all else that was paid for from the same account, it makes "
-        f"nothing that anyone could conclude more than {math.exp(float(loss.epsilon)):.3g} times as likely "
-        f"(ε = {loss.epsilon}){delta}."
+        f"This release hides {provenance.unit.hidden}. All that may ever be published from the same account together "
+        f"{_limit(promised)}. This release is {provenance.cost} of it."
     )
+
+
+def _limit(promised: Finite) -> str:
+    if isinstance(promised, ZCDP):
+        epsilon = float(imply_approx(promised, "1e-6").epsilon)
+        return (
+            f"is ρ-zero-concentrated differentially private with ρ = {promised.rho} "
+            f"(for δ = 10⁻⁶, ε is at most {epsilon:.3g})"
+        )
+    chance = (
+        f", up to a chance of δ = {promised.delta}"
+        if isinstance(promised, ApproxDP) and promised.delta
+        else ""
+    )
+    likelier = say_likelier(float(promised.epsilon))
+    return f"makes nothing that anyone could conclude more than {likelier} (ε = {promised.epsilon}){chance}"
+
+
+def say_likelier(epsilon: float) -> str:
+    """e^ε in words: 0.1 % more likely, 2.72 times as likely, 10^347 times as likely."""
+    if epsilon <= 0.1:
+        return f"{100 * math.expm1(epsilon):.2g} % more likely"
+    if epsilon <= 20:
+        return f"{math.exp(epsilon):.3g} times as likely"
+    return f"10^{epsilon / math.log(10):.0f} times as likely"
 
 
 def _list_software() -> dict[str, str]:

@@ -18,11 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.counter import TrueCounts
-from discreet.core.mechanism import afford_pure, is_covered
+from discreet.core.mechanism import is_covered
 from discreet.papers.estimators.sums import BoundedColumn, count_steps
-from discreet.values.budget import Finite, PureDP, Unit
+from discreet.values.budget import Finite, PureDP, afford_pure
 from discreet.values.errors import MechanismError
 from discreet.values.text import float_above, float_below
+from discreet.values.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 
@@ -118,16 +119,16 @@ def calibrate_ball(
     """The draw with the largest τ that the spend pays for."""
     grain = max(column.granularity for column in columns)
     epsilon = Fraction(float_below(afford_pure(spend).epsilon))
-    temper = Fraction(float_below(epsilon / bound_record(features, radius, grain, Unit(unit))))
+    temper = Fraction(float_below(epsilon / bound_record(features, radius, grain, Unit.read(unit))))
     return BallPosterior(
-        tuple(products), tuple(columns), features, temper, precision, radius, spend, Unit(unit)
+        tuple(products), tuple(columns), features, temper, precision, radius, spend, Unit.read(unit)
     )
 
 
 def bound_record(features: int, radius: float, grain: Fraction, unit: Unit) -> Fraction:
     """What a draw loses per unit of τ: u/2 times the largest squared residual, rounded up."""
     residual = Fraction(float_above(Fraction(1.0 + math.sqrt(features) * radius) * (1 + Fraction(1, 2**40))))
-    return residual**2 * (1 + grain) / (2 if Unit(unit) is Unit.ADD_REMOVE else 1)
+    return residual**2 * (1 + grain) * unit.at_most / (1 if unit.fixes_rows else 2)
 
 
 def arrange_sums(

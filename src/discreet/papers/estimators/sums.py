@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.counter import TrueCounts
-from discreet.core.mechanism import AdditiveNoise, Noise, calibrate_moves
+from discreet.core.mechanism import AdditiveNoise, Noise, calibrate_moves, covers
 from discreet.core.noise import add_noise
-from discreet.values.budget import Budget, Finite, Unit, budget_from_json
+from discreet.values.budget import Budget, Finite, budget_from_json
 from discreet.values.errors import DataError, FormatError, MechanismError
-from discreet.values.law import Law, law_from_json
-from discreet.values.measurement import are_integers, read_unit
+from discreet.values.measurement import Law, are_integers, law_from_json, read_unit
 from discreet.values.text import Number, read_fraction, read_positive, require_keys, show_fraction
+from discreet.values.unit import Unit
 
 MOST_STEPS = 2**31
 """So many steps for a row leave room for 2^30 rows in an int64."""
@@ -73,10 +73,10 @@ class BoundedColumn:
         return round((self.upper - self.origin) / self.granularity)
 
     def sensitivity(self, unit: Unit) -> int:
-        """By how many steps one row can move the sum."""
-        if Unit(unit) is Unit.REPLACE_ONE:
+        """By how many steps one unit can move the sum."""
+        if unit.fixes_rows:
             return self.most - self.least
-        return max(abs(self.least), abs(self.most))
+        return max(abs(self.least), abs(self.most)) * unit.at_most
 
     def count_steps(self, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The steps of each value, clipped to the bounds; a value that is not a number is refused."""
@@ -145,6 +145,14 @@ class Sums:
     mechanisms: tuple[AdditiveNoise, ...]
     cost: Finite
     unit: Unit
+
+    def __post_init__(self) -> None:
+        for column, mechanism in zip(self.columns, self.mechanisms, strict=True):
+            if mechanism.unit != self.unit or not covers(mechanism, (column.sensitivity(self.unit),)):
+                raise MechanismError(f"{mechanism.statistic}: the noise is not made for {self.unit}")
+        costs = [mechanism.cost for mechanism in self.mechanisms]
+        if not sum(costs[1:], start=costs[0]) <= self.cost:
+            raise MechanismError(f"{len(costs)} sums are not paid for by {self.cost}")
 
     @classmethod
     def price(

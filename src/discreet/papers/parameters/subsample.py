@@ -14,11 +14,11 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.mechanism import round_down, round_up
 from discreet.core.queries import Tables
-from discreet.values.budget import Finite, PureDP, Unit
+from discreet.values.budget import Finite, PureDP, round_down, round_up
 from discreet.values.errors import AirlockError, MechanismError
 from discreet.values.text import Number, require_share, show_fraction
+from discreet.values.unit import Unit
 
 CHUNK = 2**20
 """Rows per request for random bytes."""
@@ -36,7 +36,11 @@ class Subsampling:
     unit: Unit
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "unit", Unit(self.unit))
+        object.__setattr__(self, "unit", Unit.read(self.unit))
+        if self.unit.person:
+            raise MechanismError(
+                f"a secret sample of rows does not amplify privacy for {self.unit}; use rate 1, or planned"
+            )
         require_share(self.rate, "the sampling rate", MechanismError)
         if self.rate.denominator >= 2**63:
             raise MechanismError("a sampling rate needs a denominator below 2^63 to be drawn exactly")
@@ -73,7 +77,7 @@ class Subsampling:
 
     def draw(self, rows: int) -> npt.NDArray[np.bool_]:
         """Which of the rows are in the sample; exact, from the operating system's entropy, and secret."""
-        if self.unit is Unit.ADD_REMOVE:
+        if self.unit == Unit.ADD_REMOVE:
             drawn = draw_below(self.rate.denominator, rows)
             return np.asarray(drawn < np.uint64(self.rate.numerator))
         self.require_rows(rows)
@@ -81,7 +85,7 @@ class Subsampling:
 
     def require_rows(self, rows: int) -> None:
         """Refuse a number of rows of which the rate is not a whole number, if the sample's size is fixed."""
-        if self.unit is Unit.REPLACE_ONE and (self.rate * rows).denominator != 1:
+        if self.unit == Unit.REPLACE_ONE and (self.rate * rows).denominator != 1:
             share = show_fraction(self.rate)
             raise MechanismError(f"a share of {share} of {rows} rows is not a whole number of rows")
 

@@ -8,7 +8,6 @@ errors add up from step to step; `bound_by_ancestors` does.
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -68,7 +67,7 @@ def choose_order(dag: DAG, targets: Sequence[str]) -> tuple[str, ...]:
         [[place[member] for member in dag.family(name)] for name in relevant], len(relevant)
     )
     summed_out = [place[name] for name in relevant if name not in targets]
-    order = eliminate_greedily(graph, [1.0] * len(relevant), fill_edges, summed_out, random.Random(0))
+    order = eliminate_greedily(graph, [1.0] * len(relevant), fill_edges, summed_out)
     return tuple(relevant[i] for i in order)
 
 

@@ -19,12 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.counter import TrueCounts
-from discreet.core.mechanism import NoisyChoice, Selection, afford_pure, calibrate_choice
+from discreet.core.mechanism import NoisyChoice, Selection, calibrate_choice
 from discreet.core.noise import choose
-from discreet.values.budget import Finite, Unit
+from discreet.values.budget import Finite, afford_pure
 from discreet.values.errors import MechanismError
 from discreet.values.table import Array
 from discreet.values.text import float_below
+from discreet.values.unit import Unit
 
 Integers = npt.NDArray[np.int64]
 
@@ -88,7 +89,7 @@ class PosteriorDraw:
     unit: Unit
 
     def __post_init__(self) -> None:
-        strange = [node for node in self.nodes if node.choice.unit is not self.unit]
+        strange = [node for node in self.nodes if node.choice.unit != self.unit]
         if strange:
             raise MechanismError(
                 f"{self.kind}: {strange[0].family[-1]!r} is drawn for {strange[0].choice.unit}, not {self.unit}"
@@ -136,12 +137,12 @@ def calibrate_sample(
     With r = ε/(u·d) for d nodes, u = 1 (add-remove) or 2 (replace-one), and k levels, ω = 1/(e^r + k − 1), because then
     log((1 − (k−1)ω)/ω) = r; for two levels ω = 1/(1 + e^{ε/2d}) [002, Thm. 4.1, with the factor |I| restored].
     """
-    unit = Unit(unit)
+    unit = Unit.read(unit)
     shares: tuple[Finite, ...] = spend.split(len(families))
     nodes = []
     for family, prior, share in zip(families, priors, shares, strict=True):
         levels = prior.shape[-1]
-        reach = float_below(afford_pure(share).epsilon) / (1 if unit is Unit.ADD_REMOVE else 2)
+        reach = float_below(afford_pure(share).epsilon) / (2 if unit.fixes_rows else unit.at_most)
         steps = count_steps(levels, points)
         # The logarithms are rounded to the grain afterwards, which may stretch them by one step in all.
         floor = cut_floor(reach - 2.0 / GRAIN, levels)
@@ -168,7 +169,7 @@ def calibrate_maximum(
     Δ = Σ_i log((1 − (k_i−1)ω)/ω) on a grid with every probability at least ω; the spend decides the temperature, the
     same for all nodes. Under add-remove the exponent is ε/Δ [002, Alg. 3, with log-densities for densities].
     """
-    unit = Unit(unit)
+    unit = Unit.read(unit)
     steps, reaches = [], []
     for family, prior in zip(families, priors, strict=True):
         name, levels = family[-1], prior.shape[-1]
@@ -239,4 +240,4 @@ def measure_reach(logs: Integers) -> int:
 
 def _halve(reach: int, unit: Unit) -> Fraction:
     """The Δ of a choice, whose loss is 2Δ/scale, that stands for `reach` once or, for a replaced row, twice."""
-    return Fraction(reach, 2 if unit is Unit.ADD_REMOVE else 1)
+    return Fraction(reach * unit.at_most, 1 if unit.fixes_rows else 2)

@@ -20,12 +20,12 @@ import numpy.typing as npt
 from discreet.core.counter import TrueCounts
 from discreet.core.mechanism import AdditiveNoise, Noise, calibrate_moves
 from discreet.core.noise import add_noise
-from discreet.values.budget import Budget, Finite, Unit, budget_from_json
+from discreet.values.budget import Budget, Finite, budget_from_json
 from discreet.values.errors import FormatError, MechanismError
-from discreet.values.law import Law
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import Law, Measurement
 from discreet.values.table import Table, count_cells
 from discreet.values.text import require_keys
+from discreet.values.unit import Unit
 
 Integers = npt.NDArray[np.int64]
 
@@ -101,12 +101,12 @@ class ProductStatistics:
         max over rows x, or pairs of rows x, y, of Σ_S ‖⊗M_a[:, x_a] − ⊗M_a[:, y_a]‖₁, where y is no row at all under
         add-remove. It is a sum of functions of few attributes, so the maximum is found by eliminating one at a time.
         """
-        exact = self._maximise(Unit(unit))
+        exact = self._maximise(unit)
         if exact is not None:
-            return exact
+            return exact * unit.at_most
         bounds = self._bound_blocks()
-        if Unit(unit) is Unit.ADD_REMOVE:
-            return sum(bounds)
+        if not unit.fixes_rows:
+            return sum(bounds) * unit.at_most
         return 2 * sum(bound for members, bound in zip(self.sets, bounds, strict=True) if members)
 
     def _bound_blocks(self) -> list[int]:
@@ -178,6 +178,13 @@ class LinearStatistics:
     statistics: ProductStatistics
     mechanism: AdditiveNoise
 
+    def __post_init__(self) -> None:
+        moved = self.statistics.l1(self.mechanism.unit)
+        if self.mechanism.l1 < moved:
+            raise MechanismError(
+                f"one unit moves the statistics by {moved} in L1, more than the {self.mechanism.l1} paid for"
+            )
+
     @classmethod
     def price(
         cls,
@@ -197,7 +204,7 @@ class LinearStatistics:
                 f"one row moves the statistics by {exact} in L1, more than the stated {stated}"
             )
         if not stated:
-            raise MechanismError(f"no row moves the statistics under {Unit(unit)}: they are public already")
+            raise MechanismError(f"no row moves the statistics under {unit}: they are public already")
         name = f"{len(statistics.sets)} blocks of linear statistics"
         (found,) = calibrate_moves([name], [(stated,)], cost, unit=unit, noise=Noise.LAPLACE)
         return cls(statistics, found)
@@ -247,7 +254,7 @@ def _find_rays(matrix: Integers, unit: Unit) -> Integers:
     """
     columns = matrix.T.tolist()
     pairs: Iterable[tuple[Any, Any]]
-    if unit is Unit.ADD_REMOVE:
+    if not unit.fixes_rows:
         pairs = ((column, [0] * len(column)) for column in columns)
     else:
         pairs = itertools.product(columns, repeat=2)
@@ -271,7 +278,7 @@ def _find_rays(matrix: Integers, unit: Unit) -> Integers:
 def _distance(members: Sequence[str], rays: Mapping[str, Integers], unit: Unit) -> Integers:
     """Σ weight·|Πu − Πv| for every choice of one kind per attribute; without a second row Πv is 0."""
     weight, u, v = (np.ones((1, 1), dtype=np.int64) for _ in range(3))
-    if unit is Unit.ADD_REMOVE:
+    if not unit.fixes_rows:
         v = np.zeros_like(v)
     for name in members:
         found = rays[name]

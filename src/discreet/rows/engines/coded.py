@@ -13,15 +13,19 @@ from discreet.rows.limits import Limits
 from discreet.rows.readers.batches import Batch, Reader
 from discreet.rows.readers.duck import open_reader
 from discreet.rows.readers.recoded import RecodedReader
-from discreet.values.budget import Unit
 from discreet.values.errors import AirlockError, DataError, TooLarge
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.table import Table
 from discreet.values.text import list_some, show
+from discreet.values.unit import Unit
 
 MOST_SAMPLED = 2**27
 """A sample of fixed size takes a 64-bit key for every row while it is drawn."""
+
+
+Held = tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.int64] | None]
+"""The codes of every attribute, and the weights of the rows if there are any."""
 
 
 class CodedCounter:
@@ -42,14 +46,21 @@ class CodedCounter:
     )
 
     def __init__(
-        self, reader: Reader, schema: Schema, *, weighted: bool, limits: Limits, numbers: Sequence[str] = ()
+        self,
+        reader: Reader,
+        schema: Schema,
+        *,
+        weighted: bool,
+        limits: Limits,
+        numbers: Sequence[str] = (),
+        at_most: int = 0,
     ) -> None:
         """Read every row once, so that a bad one is refused before anything is asked of the counter."""
         self._reader, self._schema, self._limits, self._weighted = reader, schema, limits, weighted
         self._closed = False
         self._packed: dict[str, npt.NDArray[np.uint64]] = {}
         self._stamp = reader.stamp()
-        self._rows, self._units, self._held = self._load()
+        self._rows, self._units, self._held = self._load(at_most)
         self._numbers = tuple(numbers)
         if numbers:
             for _ in reader.read_numbers(numbers):
@@ -57,12 +68,22 @@ class CodedCounter:
 
     @classmethod
     def open(
-        cls, data: Any, schema: Schema, *, weight: str | None, limits: Limits, numbers: Sequence[str] = ()
+        cls,
+        data: Any,
+        schema: Schema,
+        *,
+        weight: str | None,
+        limits: Limits,
+        numbers: Sequence[str] = (),
+        unit: Unit = Unit.ADD_REMOVE,
     ) -> CodedCounter:
         """A counter over a path, a `(connection, table)` pair, an Arrow table or dataset, or a frame."""
-        reader = open_reader(data, schema, weight, limits, numbers)
+        reader = open_reader(data, schema, weight, limits, numbers, unit.person)
         try:
-            return cls(reader, schema, weighted=weight is not None, limits=limits, numbers=numbers)
+            bounded = unit.at_most if unit.person else 0
+            return cls(
+                reader, schema, weighted=weight is not None, limits=limits, numbers=numbers, at_most=bounded
+            )
         except BaseException:
             reader.close()
             raise
@@ -84,7 +105,7 @@ class CodedCounter:
             return
         if self._weighted:
             raise DataError(f"{self._reader.label}: rows with weights cannot be sampled one by one")
-        if sample.unit is Unit.REPLACE_ONE and self._rows > MOST_SAMPLED:
+        if sample.unit == Unit.REPLACE_ONE and self._rows > MOST_SAMPLED:
             raise TooLarge(f"a sample of fixed size is drawn from at most {MOST_SAMPLED:,} rows")
         sample.require_rows(self._rows)
 
@@ -176,9 +197,8 @@ class CodedCounter:
                 self._packed[name] = pack(self._held[0][name])
         return [self._packed[name] for name in names]
 
-    def _load(
-        self,
-    ) -> tuple[int, int, tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.int64] | None] | None]:
+    def _load(self, at_most: int) -> tuple[int, int, Held | None]:
+        """Count the rows and keep their codes if they fit; at most so many of a person count, if that is above 0."""
         names = self._schema.names
         width = sum(attribute.dtype.itemsize for attribute in self._schema) + 8 * self._weighted
         kept: list[Batch] | None = []
@@ -189,15 +209,32 @@ class CodedCounter:
             self._limits.require_rows(self._reader.label, max(rows, units))
             if kept is not None:
                 kept.append(batch)
-                if rows * width > self._limits.codes:
+                if rows * (width + 24 * bool(at_most)) > self._limits.codes:
                     kept = None
         if not units:
             what = "no rows" if not rows else f"no weight in any of its {rows:,} rows"
             raise DataError(f"{self._reader.label}: {what}; at least 1 is needed")
         self._require_unchanged()
-        return rows, units, None if kept is None else self._join(kept)
+        if not at_most:
+            return rows, units, None if kept is None else self._join(kept)
+        if kept is None:
+            self._reader = self._reader.bound(at_most)
+            rows = sum(batch.rows for batch in self._reader.read(()))
+            return rows, rows, None
+        return self._bound(kept, at_most)
 
-    def _join(self, kept: list[Batch]) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.int64] | None]:
+    def _bound(self, kept: list[Batch], at_most: int) -> tuple[int, int, Held]:
+        """The codes with at most so many rows of each person; rows without an id are left out."""
+        from discreet.rows.people import choose_rows
+
+        people = np.concatenate([batch.people for batch in kept if batch.people is not None])
+        chosen = choose_rows(people, at_most)
+        codes, weights = self._join(kept)
+        held = {name: column[chosen] for name, column in codes.items()}
+        rows = int(np.count_nonzero(chosen))
+        return rows, rows, (held, weights)
+
+    def _join(self, kept: list[Batch]) -> Held:
         codes: dict[str, npt.NDArray[Any]] = {}
         for name in reversed(
             self._schema.names

@@ -12,6 +12,7 @@ import numpy as np
 from discreet.core.counter import Numbers, Sample
 from discreet.rows.engines.ibis_codes import encode_columns
 from discreet.rows.limits import MAX_WEIGHT, Limits
+from discreet.rows.people import draw_key
 from discreet.rows.readers.batches import refuse_weight
 from discreet.rows.readers.sources import place_columns
 from discreet.values.errors import AirlockError, DataError, import_extra
@@ -19,6 +20,7 @@ from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.table import Table
 from discreet.values.text import show
+from discreet.values.unit import Unit
 
 
 class PushdownCounter:
@@ -35,30 +37,47 @@ class PushdownCounter:
         limits: Limits,
         label: str,
         release: Callable[[], None] = lambda: None,
+        unit: Unit = Unit.ADD_REMOVE,
     ) -> None:
         """Check every row inside the engine, so that a bad one is refused before anything is asked."""
         self._schema, self._limits, self._label, self._release = schema, limits, label, release
         self._closed = False
-        wanted = (*schema.names, *(() if weight is None else (weight,)))
+        wanted = (*schema.names, *filter(None, (weight, unit.person)))
         place_columns(label, table.columns, wanted)
         given = table.select(**{f"x{i}": table[name] for i, name in enumerate(wanted)})
         joined, codes = encode_columns(label, schema.attributes, given)
         coded = {f"c{i}": code for i, code in enumerate(codes)}
         if weight is not None:
             coded["w"] = _require_weight(label, weight, joined[f"x{len(schema)}"])
-        self._units = self._check(joined, coded, wanted)
+        self._units = self._check(joined, coded, wanted[: len(coded)])
         if joined is not given:
             self._require_single(given, joined)
         # A row that goes bad later must not pass for a row of another grouping set, whose missing keys are NULL.
-        self._coded = joined.select(**{name: column.fill_null(-1) for name, column in coded.items()})
+        filled = {name: column.fill_null(-1) for name, column in coded.items()}
+        if unit.person:
+            ids = joined[f"x{len(schema)}"].cast("string")
+            self._coded = _bound_people(joined.select(**filled, p=ids), unit.at_most)
+            self._units = int(
+                self._fetch(self._coded.aggregate(rows=self._coded.count())).to_pylist()[0]["rows"]
+            )
+        else:
+            self._coded = joined.select(**filled)
 
     @classmethod
-    def open(cls, data: Any, schema: Schema, *, weight: str | None, limits: Limits) -> PushdownCounter:
+    def open(
+        cls,
+        data: Any,
+        schema: Schema,
+        *,
+        weight: str | None,
+        limits: Limits,
+        unit: Unit = Unit.ADD_REMOVE,
+    ) -> PushdownCounter:
         """A counter over an Ibis table, a Spark frame, or a text such as 'postgresql://host/db::table'."""
         import_extra("ibis", "counting inside an engine", "pushdown")
         table, label, release = _open_table(data)
         try:
-            return cls(table, schema, weight=weight, limits=limits, label=label, release=release)
+            return cls(table, schema, weight=weight, limits=limits, label=label, release=release, unit=unit)
         except BaseException:
             release()
             raise
@@ -194,6 +213,29 @@ class PushdownCounter:
                 type(error).__name__
             ]
             raise DataError(f"{self._label}: the engine refused the query: {lines[0][:200]}") from error
+
+
+def _bound_people(table: Any, at_most: int) -> Any:
+    """At most so many rows of each person `p`, in an order by a keyed hash of the coded row.
+
+    Rows of a person with the same codes count as different ones, the first, the second and so on; which is which does
+    not matter, for nothing else of them is ever read. The key is drawn anew and kept in this counter alone.
+    """
+    import ibis
+
+    @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
+    def md5(text: str) -> str:  # type: ignore[empty-body]
+        """The engine's own."""
+
+    codes = [name for name in table.columns if name != "p"]
+    known = table.filter(table.p.notnull() & (table.p.strip() != ""))
+    known = known.mutate(nth=ibis.row_number().over(group_by=["p", *codes], order_by="p"))
+    text = ibis.literal(draw_key().hex()) + "|" + known.p
+    for name in (*codes, "nth"):
+        text = text + "|" + known[name].cast("string")
+    hashed = known.mutate(h=md5(text))
+    ranked = hashed.mutate(place=ibis.row_number().over(group_by="p", order_by="h"))
+    return ranked.filter(ranked.place < at_most).select(*codes)
 
 
 def _as_codes(column: Any) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -25,6 +25,8 @@ class Batch:
     rows: int
     codes: list[npt.NDArray[Any]]
     weights: npt.NDArray[np.int64] | None
+    people: npt.NDArray[np.uint64] | None = None
+    """Whose row each is: a keyed hash of the id in two words, both 0 where there is none."""
 
 
 class Reader(Protocol):
@@ -42,6 +44,9 @@ class Reader(Protocol):
 
     def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
         """The values of these number columns, and the weights of the rows if there are any."""
+
+    def bound(self, at_most: int) -> Reader:
+        """The same table with at most so many rows of each person, the same ones whenever it is read."""
 
     def close(self) -> None:
         """Let go of files and connections."""

@@ -7,10 +7,13 @@ import re
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from discreet.rows.limits import MAX_WEIGHT, Limits
+from discreet.rows.people import draw_key
 from discreet.rows.readers import sources
 from discreet.rows.readers.batches import (
     Batch,
@@ -36,45 +39,44 @@ DUCKDB_MAGIC = b"DUCK"
 
 
 def open_reader(
-    data: Any, schema: Schema, weight: str | None, limits: Limits, numbers: Sequence[str] = ()
+    data: Any,
+    schema: Schema,
+    weight: str | None,
+    limits: Limits,
+    numbers: Sequence[str] = (),
+    person: str = "",
 ) -> Reader:
     """The reader for a path, a `(connection, table)` pair, an Arrow table or dataset, or a frame."""
-    wanted = sources.list_wanted(schema, weight, numbers)
+    wanted = sources.list_wanted(schema, weight, numbers, person)
+    given = (schema, weight, numbers, person)
     if isinstance(data, str | os.PathLike):
         path, mark, table = os.fspath(data).rpartition("::")
         if not mark or sources.look_up_path(os.fspath(data)) != "nothing":
-            return DuckReader.open(
-                sources.open_path(os.fspath(data), wanted, limits), schema, weight, numbers
-            )
+            return DuckReader.open(sources.open_path(os.fspath(data), wanted, limits), *given)
         if _sniff_database(path) == "sqlite":
-            return SQLiteReader.open_file(path, table, schema, weight, numbers)
-        return DuckReader.open(sources.open_duckdb_file(path, table, limits), schema, weight, numbers)
+            return SQLiteReader.open_file(path, table, *given)
+        return DuckReader.open(sources.open_duckdb_file(path, table, limits), *given)
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], str):
         if isinstance(data[0], sqlite3.Connection):
-            return SQLiteReader.open(data[0], data[1], schema, weight, numbers)
+            return SQLiteReader.open(data[0], data[1], *given)
         if type(data[0]).__name__ == "DuckDBPyConnection":
-            return DuckReader.open(sources.open_connection(data[0], data[1]), schema, weight, numbers)
+            return DuckReader.open(sources.open_connection(data[0], data[1]), *given)
     home = type(data).__module__.partition(".")[0]
     if home == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
-        return FrameReader.open(data, schema, weight, numbers)
+        return FrameReader.open(data, *given)
     if isinstance(data, Mapping):
-        return FrameReader.open(data, schema, weight, numbers)
+        return FrameReader.open(data, *given)
     if home == "polars" and hasattr(data, "to_arrow") and hasattr(data, "columns"):
         sources.place_columns("the frame", data.columns, wanted)
         return DuckReader.open(
-            sources.open_arrow("the frame", data.select(wanted).to_arrow(), wanted, limits),
-            schema,
-            weight,
-            numbers,
+            sources.open_arrow("the frame", data.select(wanted).to_arrow(), wanted, limits), *given
         )
     if (
         home == "pyarrow"
         and hasattr(data, "schema")
         and (hasattr(data, "select") or hasattr(data, "scanner"))
     ):
-        return DuckReader.open(
-            sources.open_arrow("the Arrow table", data, wanted, limits), schema, weight, numbers
-        )
+        return DuckReader.open(sources.open_arrow("the Arrow table", data, wanted, limits), *given)
     raise DataError(
         f"cannot read rows from a {type(data).__module__}.{type(data).__qualname__}; allowed are a path, "
         "a (connection, table) pair of DuckDB or SQLite, an Arrow table or dataset, a pandas or Polars frame, "
@@ -91,14 +93,23 @@ class DuckReader:
     weight: str | None
     columns: dict[str, str]
     kinds: dict[str, Kind]
+    person: str = ""
+    key: bytes = b""
+    at_most: int = 0
+    """Above 0, DuckDB itself hands over no more rows of a person."""
 
     @classmethod
     def open(
-        cls, source: Source, schema: Schema, weight: str | None, numbers: Sequence[str] = ()
+        cls,
+        source: Source,
+        schema: Schema,
+        weight: str | None,
+        numbers: Sequence[str] = (),
+        person: str = "",
     ) -> DuckReader:
         """The reader of a source; the columns and their types are checked here, the rows as they are read."""
         try:
-            wanted = sources.list_wanted(schema, weight, numbers)
+            wanted = sources.list_wanted(schema, weight, numbers, person)
             places = sources.place_columns(source.label, source.names, wanted)
             columns = {name: f"c{place}" for name, place in zip(wanted, places, strict=True)}
             listed = ", ".join(columns.values())
@@ -106,7 +117,7 @@ class DuckReader:
                 source.connection, source.label, f"DESCRIBE SELECT {listed} FROM {cls._name_scan(source)}"
             )
             kinds = {
-                name: classify_type(source.label, name, row[1])
+                name: "text" if name == person else classify_type(source.label, name, row[1])
                 for name, row in zip(wanted, described, strict=True)
             }
             if weight is not None and kinds[weight] not in ("integer", "text"):
@@ -116,7 +127,7 @@ class DuckReader:
         except DiscreetError:
             source.close()
             raise
-        return cls(source, schema, weight, columns, kinds)
+        return cls(source, schema, weight, columns, kinds, person, draw_key() if person else b"")
 
     @property
     def label(self) -> str:
@@ -133,7 +144,8 @@ class DuckReader:
     def read(self, names: Sequence[str]) -> Iterator[Batch]:
         """The codes of these attributes, in batches that come in any order."""
         written = self._write_codes(names)
-        query = f"SELECT {', '.join(written) or '0'} FROM {self._name_scan(self.source)}"
+        whose = self._write_people()
+        query = f"SELECT {', '.join(written + whose) or '0'} FROM {self._name_rows()}"
         with closing(self._fetch(query)) as batches:
             for batch in batches:
                 columns = batch.columns[: len(written)]
@@ -141,7 +153,11 @@ class DuckReader:
                     break
                 arrays = [column.to_numpy() for column in columns]
                 weights = arrays.pop() if self.weight is not None else None
-                yield Batch(batch.num_rows, arrays, weights)
+                people = None
+                if whose:
+                    words = batch.columns[len(written) : len(written) + 2]
+                    people = np.column_stack([word.to_numpy() for word in words]).astype(np.uint64)
+                yield Batch(batch.num_rows, arrays, weights, people)
             else:
                 return
         raise self._explain(names)  # only here, because a connection answers one query at a time
@@ -181,6 +197,41 @@ class DuckReader:
         found = sources.run(self.source.connection, self.label, query)
         return refuse_number(self.label, name, found[0][0] if found else None)
 
+    def bound(self, at_most: int) -> DuckReader:
+        """The same table with at most so many rows of each person, in an order by a keyed hash of the row itself.
+
+        Rows that are equal in every column that is read count as different ones, the first, the second and so on.
+        """
+        return replace(self, at_most=at_most)
+
+    def _write_people(self) -> list[str]:
+        """The keyed hash of the person's id in two words, both 0 where there is no id."""
+        if not self.person:
+            return []
+        text = self._write_person()
+        keyed = f"'{self.key.hex()}' || {text}"
+        return [
+            f"CASE WHEN {text} = '' THEN 0::UBIGINT ELSE md5_number_{half}({keyed}) END AS p{half}"
+            for half in ("lower", "upper")
+        ]
+
+    def _write_person(self) -> str:
+        return f"coalesce(trim(CAST({self.columns[self.person]} AS VARCHAR)), '')"
+
+    def _name_rows(self) -> str:
+        """The rows to be read: all, or the bounded ones."""
+        if not self.at_most:
+            return self._name_scan(self.source)
+        listed = list(self.columns.values())
+        content = ", ".join(f"coalesce(CAST({name} AS VARCHAR), '')" for name in listed)
+        keyed = f"md5(concat_ws(chr(31), '{self.key.hex()}', {content}, CAST(nth AS VARCHAR)))"
+        numbered = (
+            f"SELECT *, row_number() OVER (PARTITION BY {', '.join(listed)}) AS nth "
+            f"FROM {self._name_scan(self.source)} WHERE {self._write_person()} <> ''"
+        )
+        order = f"row_number() OVER (PARTITION BY {self._write_person()} ORDER BY {keyed})"
+        return f"(SELECT * FROM ({numbered}) QUALIFY {order} <= {self.at_most}) AS rows"
+
     @staticmethod
     def _name_scan(source: Source) -> str:
         # Columns are renamed by position: DuckDB does not tell "A" from "a", and no name can become SQL.
@@ -212,7 +263,7 @@ class DuckReader:
         finally:
             if reader is not None:
                 reader.close()
-        if self.source.rows not in (None, rows):
+        if not self.at_most and self.source.rows not in (None, rows):
             raise DataError(
                 f"{self.label}: it has {self.source.rows:,} rows, but DuckDB read {rows:,} of them"
             )

@@ -6,11 +6,15 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.rows.readers.batches import Batch, Numbers, check_numbers, check_weights
+import numpy as np
+import numpy.typing as npt
+
+from discreet.rows.people import draw_key
+from discreet.rows.readers.batches import Batch, Numbers, Reader, check_numbers, check_weights
 from discreet.rows.readers.sources import list_wanted, place_columns, quote_name
 from discreet.values.errors import DataError
 from discreet.values.schema import Schema
@@ -29,11 +33,20 @@ class FrameReader:
     weight: str | None
     columns: Mapping[str, Any]
     rows: int
+    person: str = ""
+    key: bytes = b""
 
     @classmethod
-    def open(cls, data: Any, schema: Schema, weight: str | None, numbers: Sequence[str] = ()) -> FrameReader:
+    def open(
+        cls,
+        data: Any,
+        schema: Schema,
+        weight: str | None,
+        numbers: Sequence[str] = (),
+        person: str = "",
+    ) -> FrameReader:
         """The wanted columns of a frame; all must have the same length."""
-        wanted = list_wanted(schema, weight, numbers)
+        wanted = list_wanted(schema, weight, numbers, person)
         label = "the frame" if hasattr(data, "iloc") else "the table"
         if hasattr(data, "iloc"):
             places = place_columns(label, list(data.columns), wanted)
@@ -49,7 +62,8 @@ class FrameReader:
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
             raise DataError(f"{label}: columns of different lengths: {list_some(lengths.items())}")
-        return cls(label, schema, weight, columns, next(iter(lengths.values())))
+        rows = next(iter(lengths.values()))
+        return cls(label, schema, weight, columns, rows, person, draw_key() if person else b"")
 
     def stamp(self) -> object:
         """A frame has no time of modification."""
@@ -61,7 +75,8 @@ class FrameReader:
         for start in range(0, self.rows, SLICE):
             stop = min(self.rows, start + SLICE)
             part = {name: _slice(column, start, stop) for name, column in self.columns.items()}
-            yield _encode_part(self.label, chosen, self.weight, part, start, stop - start)
+            batch = _encode_part(self.label, chosen, self.weight, part, start, stop - start)
+            yield _name_people(batch, part.get(self.person), self.key)
 
     def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
         """The values of these number columns, slice by slice."""
@@ -69,6 +84,10 @@ class FrameReader:
             stop = min(self.rows, start + SLICE)
             part = {name: _slice(column, start, stop) for name, column in self.columns.items()}
             yield _take_numbers(self.label, self.weight, part, names, start)
+
+    def bound(self, at_most: int) -> Reader:
+        """The rows that count, chosen once; a frame is always read in the same order."""
+        return ChosenReader.choose(self, at_most)
 
     def close(self) -> None:
         """Nothing to let go of but the frame itself."""
@@ -84,14 +103,22 @@ class SQLiteReader:
     connection: sqlite3.Connection
     table: str
     file: Path | None = None
+    person: str = ""
+    key: bytes = b""
 
     @classmethod
     def open_file(
-        cls, path: str, table: str, schema: Schema, weight: str | None, numbers: Sequence[str] = ()
+        cls,
+        path: str,
+        table: str,
+        schema: Schema,
+        weight: str | None,
+        numbers: Sequence[str] = (),
+        person: str = "",
     ) -> SQLiteReader:
         """A table of an SQLite file, opened read-only."""
         connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
-        return cls.open(connection, table, schema, weight, numbers, Path(path))
+        return cls.open(connection, table, schema, weight, numbers, person, Path(path))
 
     @classmethod
     def open(
@@ -101,14 +128,15 @@ class SQLiteReader:
         schema: Schema,
         weight: str | None,
         numbers: Sequence[str] = (),
+        person: str = "",
         file: Path | None = None,
     ) -> SQLiteReader:
         """A table of a connection; the wanted columns must be there."""
         label = f"table {show(table)}" if file is None else f"{file.name}::{table}"
-        reader = cls(label, schema, weight, connection, table, file)
+        reader = cls(label, schema, weight, connection, table, file, person, draw_key() if person else b"")
         with reader._fetch(f"SELECT * FROM {quote_name(table)} LIMIT 0") as cursor:
             names = [column[0] for column in cursor.description]
-        place_columns(label, names, list_wanted(schema, weight, numbers))
+        place_columns(label, names, list_wanted(schema, weight, numbers, person))
         return reader
 
     def stamp(self) -> object:
@@ -122,7 +150,8 @@ class SQLiteReader:
         """The codes of these attributes, slice by slice."""
         chosen = self.schema.select(names) if names else None
         for start, rows, part in self._slices(names):
-            yield _encode_part(self.label, chosen, self.weight, part, start, rows)
+            batch = _encode_part(self.label, chosen, self.weight, part, start, rows)
+            yield _name_people(batch, part.get(self.person), self.key)
 
     def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
         """The values of these number columns, slice by slice."""
@@ -130,13 +159,17 @@ class SQLiteReader:
             yield _take_numbers(self.label, self.weight, part, names, start)
 
     def _slices(self, names: Sequence[str]) -> Iterator[tuple[int, int, dict[str, Any]]]:
-        fetched = [*names, *(() if self.weight is None else (self.weight,))]
+        fetched = list(dict.fromkeys([*names, *filter(None, (self.weight, self.person))]))
         listed = ", ".join(map(quote_name, fetched)) or "1"
         with self._fetch(f"SELECT {listed} FROM {quote_name(self.table)}") as cursor:
             start = 0
             while rows := self._advance(cursor):
                 yield start, len(rows), dict(zip(fetched, zip(*rows, strict=True), strict=False))
                 start += len(rows)
+
+    def bound(self, at_most: int) -> Reader:
+        """The rows that count, chosen once; SQLite hands them over in the order of the table."""
+        return ChosenReader.choose(self, at_most)
 
     def close(self) -> None:
         """Close the connection, unless the caller owns it."""
@@ -158,6 +191,55 @@ class SQLiteReader:
             raise DataError(f"{self.label}: {error}") from None
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenReader:
+    """Some rows of a reader that always reads in the same order."""
+
+    source: Reader
+    chosen: npt.NDArray[np.bool_]
+
+    @classmethod
+    def choose(cls, source: Reader, at_most: int) -> ChosenReader:
+        """At most so many rows of each person."""
+        from discreet.rows.people import choose_rows
+
+        people = [batch.people for batch in source.read(()) if batch.people is not None]
+        return cls(source, choose_rows(np.concatenate(people), at_most))
+
+    @property
+    def label(self) -> str:
+        """How errors name the table."""
+        return self.source.label
+
+    def stamp(self) -> object:
+        """That of the table."""
+        return self.source.stamp()
+
+    def read(self, names: Sequence[str]) -> Iterator[Batch]:
+        """The codes of the chosen rows."""
+        start = 0
+        for batch in self.source.read(names):
+            kept = self.chosen[start : start + batch.rows]
+            start += batch.rows
+            yield Batch(int(np.count_nonzero(kept)), [column[kept] for column in batch.codes], None)
+
+    def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
+        """The numbers of the chosen rows."""
+        start = 0
+        for numbers, _ in self.source.read_numbers(names):
+            kept = self.chosen[start : start + len(numbers[0])]
+            start += len(numbers[0])
+            yield [column[kept] for column in numbers], None
+
+    def bound(self, at_most: int) -> Reader:
+        """Bounded already."""
+        return self
+
+    def close(self) -> None:
+        """Let go of the table."""
+        self.source.close()
+
+
 def _encode_part(
     label: str, schema: Schema | None, weight: str | None, part: Mapping[str, Any], start: int, rows: int
 ) -> Batch:
@@ -167,6 +249,15 @@ def _encode_part(
         raise DataError(f"{label}: {error}") from None
     weights = None if weight is None else check_weights(label, weight, part[weight], start + 1)
     return Batch(rows, list(encoded.values()), weights)
+
+
+def _name_people(batch: Batch, ids: Any, key: bytes) -> Batch:
+    """The batch with whose rows they are, if ids are read."""
+    if not key:
+        return batch
+    from discreet.rows.people import hash_ids
+
+    return replace(batch, people=hash_ids(ids, key))
 
 
 def _take_numbers(

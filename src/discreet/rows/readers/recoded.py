@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from discreet.rows.readers.batches import Batch, Numbers
+from discreet.rows.readers.batches import Batch, Numbers, Reader
 from discreet.values.errors import DataError
 from discreet.values.schema.encoding import Encoding
 
@@ -37,6 +37,10 @@ class RecodedReader:
     def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
         """Refused: an encoding has no numbers."""
         raise DataError(f"{self.label}: an encoding has no number columns; there is none called {names[0]!r}")
+
+    def bound(self, at_most: int) -> Reader:
+        """Bounded already, as its source is."""
+        return self
 
     def close(self) -> None:
         """Nothing: the rows belong to the source."""

@@ -160,9 +160,12 @@ def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def list_wanted(schema: Schema, weight: str | None, numbers: Sequence[str]) -> tuple[str, ...]:
+def list_wanted(
+    schema: Schema, weight: str | None, numbers: Sequence[str], person: str = ""
+) -> tuple[str, ...]:
     """The columns to be found in a table, each once."""
-    return tuple(dict.fromkeys((*schema.names, *numbers, *(() if weight is None else (weight,)))))
+    others = [name for name in (weight, person) if name]
+    return tuple(dict.fromkeys((*schema.names, *numbers, *others)))
 
 
 def place_columns(label: str, names: Sequence[object], wanted: Sequence[str]) -> list[int]:

@@ -14,11 +14,10 @@ from discreet.compute import expectation
 from discreet.compute.contraction import Margin
 from discreet.compute.expectation import fit_network, shrink_counts, smooth_conditionals
 from discreet.networks import examples
-from discreet.values.budget import Unit
 from discreet.values.errors import TableError, TooLarge
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Measurement
 from discreet.values.table import Array, Table
+from discreet.values.unit import Unit
 
 COST = '{"epsilon": "1"}'
 

@@ -24,10 +24,11 @@ from discreet.networks.formats.synthetic_files import neutralise, quote
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.networks.synthetic import Rows
-from discreet.values.budget import PureDP, Unit
+from discreet.values.budget import PureDP
 from discreet.values.errors import DataError, FormatError, SchemaError
 from discreet.values.schema import Attribute, Schema
 from discreet.values.table import Array, Table
+from discreet.values.unit import Unit
 
 SCHEMA = Schema(
     (

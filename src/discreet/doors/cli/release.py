@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.options import AsJson
-from discreet.doors.printing import print_json
+from discreet.doors.cli.options import AsJson, AtMost, Person
+from discreet.doors.cli.printing import print_json
 from discreet.values.errors import MechanismError
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ def release(
     delta: Delta = None,
     rho: Rho = None,
     unit: UnitName = None,
+    person: Person = None,
+    at_most: AtMost = None,
     learner: LearnerName = None,
     encoding: EncodingName = None,
     require: Required = None,
@@ -138,6 +140,8 @@ def release(
             account=account,
             budget=whole,
             unit=unit,
+            person=person,
+            at_most=at_most,
             create=create_ledger,
             learner=learner,
             options=options,
@@ -162,6 +166,8 @@ def plan(
     delta: Delta = None,
     rho: Rho = None,
     unit: UnitName = None,
+    person: Person = None,
+    at_most: AtMost = None,
     learner: LearnerName = None,
     encoding: EncodingName = None,
     require: Required = None,
@@ -181,7 +187,9 @@ def plan(
         delta=delta,
         rho=rho,
         rows=rows,
-        unit=unit or "add-remove",
+        unit=unit,
+        person=person,
+        at_most=at_most,
         learner=learner,
         options=options,
     )

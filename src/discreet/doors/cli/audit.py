@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.options import AsJson, read_amount
-from discreet.doors.printing import open_console, print_json
+from discreet.doors.cli.options import AsJson, read_amount
+from discreet.doors.cli.printing import open_console, print_json
 from discreet.values.errors import DataError
 
 if TYPE_CHECKING:

@@ -19,9 +19,10 @@ from discreet.core.scores import IndependenceDistance, ModelError, MutualInforma
 from discreet.entrance import open_airlock, open_ledger
 from discreet.papers.estimators.sums import BoundedColumn, Sums
 from discreet.papers.parameters.subsample import Subsampling, sample_tables
-from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit
+from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP
 from discreet.values.errors import AirlockError, BudgetError, DiscreetError, LedgerError, Overspent
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact
+from discreet.values.unit import Unit
 
 NETWORK = dc.examples.asia()
 ROWS = 2_000

@@ -28,11 +28,11 @@ from discreet.networks.credal import (
 )
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.values.budget import PureDP, Unit
-from discreet.values.law import DiscreteGaussian, DiscreteLaplace, Exact
-from discreet.values.measurement import Measurement
+from discreet.values.budget import PureDP
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.doors.options import AsJson
+from discreet.doors.cli.options import AsJson
 
 
 def report(

@@ -9,6 +9,15 @@ import typer
 if TYPE_CHECKING:
     from discreet.values.budget import Finite
 
+Person = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="Protect people, not rows: the column with their ids. Needs --at-most."
+    ),
+]
+AtMost = Annotated[
+    int | None, typer.Option("--at-most", metavar="K", help="At most K rows of each person count.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.doors.options import AsJson
+from discreet.doors.cli.options import AsJson
 from discreet.values.errors import FormatError
 
 if TYPE_CHECKING:

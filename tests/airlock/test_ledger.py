@@ -20,8 +20,9 @@ from discreet.core.ledger import Ledger
 from discreet.entrance import open_ledger
 from discreet.stores.fingerprint import fingerprint_file
 from discreet.stores.memory import MemoryLedger
-from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP, Unit
+from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP
 from discreet.values.errors import BudgetError, LedgerError, Overspent
+from discreet.values.unit import Unit
 
 Opener = Callable[[], Ledger]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.options import AsJson
-from discreet.doors.printing import open_console, print_json
+from discreet.doors.cli.options import AsJson
+from discreet.doors.cli.printing import open_console, print_json
 
 if TYPE_CHECKING:
     from discreet.judge.comparison import NetworkDistance
@@ -33,12 +32,9 @@ def verify(
     Needs no rows, and without --ledger nothing but the document. Exit code 0 if all holds, 1 if something does not
     add up or could not be checked (but for a ledger that was not given), 2 if there is no release to look at.
     """  # fmt: skip
-    from discreet.entrance import open_ledger
-    from discreet.judge.verify import verify_file
+    from discreet.doors.library import verify as run
 
-    with ExitStack() as stack:
-        opened = None if ledger is None else stack.enter_context(open_ledger(ledger))
-        found = verify_file(release, opened)
+    found = run(release, ledger)
     if as_json:
         print_json(found.to_json())
     else:

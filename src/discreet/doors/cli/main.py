@@ -11,16 +11,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.doors import (
-    cli_ask,
-    cli_audit,
-    cli_budget,
-    cli_check,
-    cli_examples,
-    cli_release,
-    cli_report,
-    cli_schema,
-)
+from discreet.doors.cli import ask, audit, budget, check, examples, release, report, schema
 from discreet.values.errors import DiscreetError
 
 FINE, PROBLEMS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -32,28 +23,28 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(cli_budget.app, name="budget")
-app.add_typer(cli_schema.app, name="schema")
-app.command(epilog="Example: discreet examples clinic")(cli_examples.examples)
+app.add_typer(budget.app, name="budget")
+app.add_typer(schema.app, name="schema")
+app.command(epilog="Example: discreet examples clinic")(examples.examples)
 app.command(epilog="Example: discreet plan --schema schema.toml --graph graph.bif --epsilon 1 --rows 5000")(
-    cli_release.plan
+    release.plan
 )
 app.command(
     epilog="Example: discreet release patients.csv --schema schema.toml --graph graph.bif --epsilon 1 "
     "--ledger clinic.ledger --account clinic --out published"
-)(cli_release.release)
-app.command(epilog="Example: discreet verify published/release.json --ledger clinic.ledger")(cli_check.verify)
-app.command(epilog="Example: discreet compare published/release.json truth.bif")(cli_check.compare)
-app.command(epilog="Example: discreet report published/release.json --out report.html")(cli_report.report)
+)(release.release)
+app.command(epilog="Example: discreet verify published/release.json --ledger clinic.ledger")(check.verify)
+app.command(epilog="Example: discreet compare published/release.json truth.bif")(check.compare)
+app.command(epilog="Example: discreet report published/release.json --out report.html")(report.report)
 app.command(
     epilog='Example: discreet query release.json "P(lung | smoke=yes)" "MPE(dysp=yes)" --interval calibrated'
-)(cli_ask.query)
+)(ask.query)
 app.command(
     epilog="Example: discreet synthesize asia.json --rows 10000 --seed 7 --given smoke=yes --out rows.csv"
-)(cli_ask.synthesize)
+)(ask.synthesize)
 app.command(
     epilog="Example: discreet audit clinic.json --members clinic.parquet --reference public.parquet --html audit.html"
-)(cli_audit.audit)
+)(audit.audit)
 
 
 @app.command(epilog="Example: discreet demo try-it")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.options import AsJson, read_amount
-from discreet.doors.printing import open_console, print_json
+from discreet.doors.cli.options import AsJson, AtMost, Person, read_amount
+from discreet.doors.cli.printing import open_console, print_json
 
 if TYPE_CHECKING:
     from discreet.core.book import Account, Entry
@@ -31,16 +31,21 @@ def init(
     epsilon: Annotated[str | None, typer.Option(help="Pure budget ε, e.g. 1 or 1/2.")] = None,
     rho: Annotated[str | None, typer.Option(help="Concentrated budget ρ (zCDP), e.g. 1/8.")] = None,
     delta: Annotated[str | None, typer.Option(help="δ, together with --epsilon, e.g. 1e-6.")] = None,
-    unit: Annotated[str, typer.Option(help="What is protected: add-remove or replace-one.")] = "add-remove",
+    unit: Annotated[
+        str | None,
+        typer.Option(help="What is protected: add-remove or replace-one. [default: add-remove]"),
+    ] = None,
+    person: Person = None,
+    at_most: AtMost = None,
 ) -> None:
     """Open an account with a budget that is set once; make the ledger if there is none."""
     from discreet.core.book import spell
     from discreet.core.ledger import require_line
     from discreet.entrance import open_ledger
-    from discreet.values.budget import Unit
+    from discreet.values.unit import Unit
 
     budget = read_amount("a budget is", epsilon, delta, rho)
-    kind = Unit(unit)
+    kind = Unit.choose(unit, person, at_most) or Unit.ADD_REMOVE
     require_line("an account name", account)  # before the ledger is made: a refusal leaves nothing behind
     with open_ledger(ledger, create=True) as opened:
         made = opened.open_account(account, budget, kind)

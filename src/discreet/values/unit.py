@@ -1,0 +1,114 @@
+"""The unit of privacy: what may differ between two neighbouring tables."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+from discreet.values.errors import BudgetError
+
+MOST_ROWS_OF_A_PERSON = 1000
+"""More would need so much noise that nothing is left to publish."""
+
+_PERSON = re.compile(r'person ("(?:[^"\\]|\\.)*"), at most ([1-9][0-9]{0,3})')
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One row that is added or removed, one that is replaced, or one person who is added or removed.
+
+    A person is all rows with one value in the column `person`; of these at most `at_most` count, chosen by a secret
+    that depends on that person's rows alone. Rows without a value there are left out. Two tables are neighbours if they
+    differ in one such unit, so one unit moves a table of counts by `moves`.
+    """
+
+    relation: str
+    person: str = ""
+    at_most: int = 1
+
+    ADD_REMOVE: ClassVar[Unit]
+    REPLACE_ONE: ClassVar[Unit]
+
+    def __post_init__(self) -> None:
+        if self.relation not in ("add-remove", "replace-one"):
+            raise BudgetError(f"the unit of privacy is add-remove or replace-one, not {self.relation!r}")
+        if not isinstance(self.at_most, int) or not 1 <= self.at_most <= MOST_ROWS_OF_A_PERSON:
+            raise BudgetError(
+                f"of a person 1 to {MOST_ROWS_OF_A_PERSON} rows may count, not {self.at_most!r}; say --at-most 4"
+            )
+        if self.person and self.relation == "replace-one":
+            raise BudgetError(
+                "a person is added or removed: if one were replaced, the number of rows would change all the same"
+            )
+        if self.at_most > 1 and not self.person:
+            raise BudgetError(
+                "at most so many rows of whom? Name the column of people's ids: --person patient_id"
+            )
+
+    @classmethod
+    def read(cls, value: Unit | str) -> Unit:
+        """The unit that is meant by its text, as it stands in ledgers and releases."""
+        if isinstance(value, Unit):
+            return value
+        found = _PERSON.fullmatch(value) if isinstance(value, str) else None
+        if found is not None:
+            return cls("add-remove", json.loads(found[1]), int(found[2]))
+        return cls(value)
+
+    @classmethod
+    def choose(
+        cls, unit: Unit | str | None = None, person: str | None = None, at_most: int | None = None
+    ) -> Unit | None:
+        """The unit that --unit, or --person with --at-most, stands for; None if nothing is said."""
+        if person is None and at_most is None:
+            return None if unit is None else cls.read(unit)
+        if unit is not None and cls.read(unit) != cls("add-remove"):
+            raise BudgetError(f"a unit is --person with --at-most, or --unit, not both: {unit} and {person}")
+        if at_most is None:
+            raise BudgetError(
+                f"of each person of {person!r} how many rows may count at most? Say --at-most 4, for example"
+            )
+        return cls("add-remove", person or "", at_most)
+
+    @property
+    def value(self) -> str:
+        """The unit as one line of text, the same for the same unit."""
+        if not self.person:
+            return self.relation
+        return f"person {json.dumps(self.person, ensure_ascii=False)}, at most {self.at_most}"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def fixes_rows(self) -> bool:
+        """Whether neighbouring tables have the same number of rows, so that this number is public."""
+        return self.relation == "replace-one"
+
+    @property
+    def moves(self) -> tuple[int, ...]:
+        """How one unit moves a table of counts at most: the change of each cell that it touches.
+
+        A row that is added moves one cell by 1, one that is replaced two cells by 1 each. All k rows of a person may
+        fall into one cell, which is the worst case in L1 (k) as in L2 (k).
+        """
+        return (1, 1) if self.fixes_rows else (self.at_most,)
+
+    @property
+    def hidden(self) -> str:
+        """What a promise hides, in words."""
+        if self.person:
+            rows = "row counts" if self.at_most == 1 else f"{self.at_most} rows count"
+            return f"whether any one person is in the table or not (of each person at most {rows})"
+        if self.fixes_rows:
+            return "what any one row of the table says"
+        return "whether any one row is in the table or not"
+
+
+Unit.ADD_REMOVE = Unit("add-remove")
+Unit.REPLACE_ONE = Unit("replace-one")
+
+ROW_UNITS = (Unit.ADD_REMOVE, Unit.REPLACE_ONE)
+"""The units of tables in which nobody has more than one row."""

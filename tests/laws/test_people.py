@@ -1,0 +1,178 @@
+"""People as units: what one person with k rows moves, by brute force, and that no more than k of their rows count."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from discreet.core.mechanism import calibrate_counts
+from discreet.core.scores import IndependenceDistance, MaximumDistance, ModelError, MutualInformation, Score
+from discreet.entrance import open_airlock, open_counter
+from discreet.learning.planned import planned
+from discreet.learning.privbayes import privbayes
+from discreet.papers.estimators.sums import BoundedColumn
+from discreet.papers.parameters.subsample import Subsampling
+from discreet.papers.posterior.grid_draws import calibrate_maximum, calibrate_sample
+from discreet.papers.posterior.linear import ProductStatistics
+from discreet.rows.people import choose_rows, hash_ids
+from discreet.values.budget import ZCDP, PureDP
+from discreet.values.errors import BudgetError, DataError, MechanismError
+from discreet.values.graph import DAG
+from discreet.values.schema import Schema
+from discreet.values.table import Table
+from discreet.values.unit import Unit
+
+KS = (1, 2, 3, 4)
+SHAPES = [(2, 2), (3, 2), (2, 3)]
+
+
+def person(k: int) -> Unit:
+    return Unit("add-remove", "id", k)
+
+
+def additions(cells: int, k: int) -> np.ndarray:
+    """Every way in which the at most k rows of one person fall into cells."""
+    found = [
+        np.bincount(np.array(rows, dtype=np.int64), minlength=cells)
+        for size in range(1, k + 1)
+        for rows in itertools.combinations_with_replacement(range(cells), size)
+    ]
+    return np.array(found)
+
+
+def tables(cells: int, rows: int) -> Iterator[np.ndarray]:
+    """Every table of counts with at most so many rows."""
+    for total in range(rows + 1):
+        for placed in itertools.combinations_with_replacement(range(cells), total):
+            yield np.bincount(np.array(placed, dtype=np.int64), minlength=cells)
+
+
+@pytest.mark.parametrize("k", KS)
+def test_a_person_moves_a_table_of_counts_by_at_most_what_is_charged(k: int) -> None:
+    """k in L1 and, with all rows in one cell, k in L2; both are attained."""
+    added = additions(4, k)
+    (laplace,) = calibrate_counts([("a",)], PureDP(1), unit=person(k))
+    (gaussian,) = calibrate_counts([("a",)], ZCDP(1), unit=person(k), noise="gaussian")
+    assert added.sum(axis=1).max() == laplace.l1 == k
+    assert (added**2).sum(axis=1).max() == gaussian.l2_squared == k * k
+    assert laplace.scale == pytest.approx(k)
+
+
+@pytest.mark.parametrize("k", KS)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", ["F", "R", "model"])
+def test_a_person_moves_a_score_by_at_most_its_sensitivity(name: str, shape: tuple[int, int], k: int) -> None:
+    """Over all tables of up to 5 rows and all ways to add a person."""
+    cells = shape[0] * shape[1]
+    score: Score
+    if name == "F":
+        if shape[1] != 2:
+            with pytest.raises(MechanismError):
+                MaximumDistance().sensitivity([shape], person(k))
+            return
+        score = MaximumDistance()
+    else:
+        score = (
+            IndependenceDistance() if name == "R" else ModelError((np.linspace(0, 3, cells).reshape(shape),))
+        )
+    claimed = float(score.sensitivity([shape], person(k)))
+    added, worst = additions(cells, k), 0.0
+    for before in tables(cells, 5 if cells == 4 else 4):
+        lines = [before, *(before + more for more in added)]
+        many = score if name != "model" else ModelError(score.expected * len(lines))  # type: ignore[attr-defined]
+        values = many.evaluate([Table(("p", "x"), line.reshape(shape)) for line in lines])
+        worst = max(worst, float(np.abs(values[1:] - values[0]).max()))
+    assert worst <= claimed + 1e-9
+    assert worst >= claimed / 3  # it is not many times what is needed
+
+
+@pytest.mark.parametrize("k", KS)
+def test_sums_and_linear_statistics_and_draws_know_people(k: int) -> None:
+    column = BoundedColumn("x", -2, 5)
+    steps = range(column.least, column.most + 1)
+    worst = max(abs(sum(rows)) for rows in itertools.combinations_with_replacement(steps, k))
+    assert column.sensitivity(person(k)) == worst == 5 * k
+    statistics = ProductStatistics(
+        (("a", "b"), ("a",)), {"a": np.array([[1, -1, 0]]), "b": np.array([[2, 1]])}
+    )
+    one = [
+        abs(a * b) + abs(a) for a, b in itertools.product([1, -1, 0], [2, 1])
+    ]  # the L1 of what one row adds to both blocks
+    assert statistics.l1(person(k)) == k * max(one)
+    for found in (
+        calibrate_sample([("y",)], [np.ones(2)], PureDP(2), unit=person(k)),
+        calibrate_maximum([("y",)], [np.ones(2)], PureDP(2), unit=person(k), floor=0.1),
+    ):
+        (node,) = found.nodes
+        reach = int(node.log_points.max() - node.log_points.min())
+        assert node.choice.sensitivity * 2 >= reach * k  # k rows move a log-likelihood ratio k times as far
+        assert node.choice.loss <= found.cost
+
+
+def test_what_does_not_hold_for_people_is_refused() -> None:
+    with pytest.raises(MechanismError, match="does not amplify privacy for person"):
+        Subsampling(1 / 2, person(2))  # type: ignore[arg-type]
+    with pytest.raises(MechanismError, match="no sensitivity"):
+        MutualInformation().sensitivity([(2, 2)], person(2), 100)
+    with pytest.raises(BudgetError, match="added or removed"):
+        Unit("replace-one", "id", 2)
+    with pytest.raises(BudgetError, match="of whom"):
+        Unit("add-remove", "", 2)
+    for bad in (0, 1001, 2.5):
+        with pytest.raises(BudgetError, match="rows may count"):
+            Unit("add-remove", "id", bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("unit", [person(1), person(12), Unit("add-remove", 'a "b", at most 3 \\', 7)])
+def test_a_unit_survives_being_written(unit: Unit) -> None:
+    assert Unit.read(unit.value) == unit
+    assert Unit.choose(None, unit.person, unit.at_most) == unit
+
+
+def test_no_more_than_k_rows_of_a_person_count_and_none_without_an_id() -> None:
+    rng = np.random.default_rng(1)
+    ids = [None, "", float("nan"), *rng.integers(0, 40, 500).tolist()]
+    people = hash_ids(ids, b"k" * 16)
+    for k in KS:
+        chosen = choose_rows(people, k)
+        assert not chosen[:3].any()
+        kept = [found for found, keep in zip(ids, chosen, strict=True) if keep]
+        counts = {one: ids.count(one) for one in set(ids[3:])}
+        assert {one: kept.count(one) for one in counts} == {
+            one: min(k, count) for one, count in counts.items()
+        }
+
+
+SCHEMA = Schema.of({"x": ["a", "b", "c"], "y": ["0", "1"]})
+ROWS = {"id": [*"ppppqqqr", None], "x": list("aabbccaab"), "y": list("010101010")}
+
+
+def test_a_release_for_people_counts_at_most_k_rows_of_each() -> None:
+    for k, total in ((1, 3), (2, 5), (4, 8)):
+        with open_airlock(ROWS, SCHEMA, budget=PureDP(10**6), unit=person(k)) as airlock:
+            (found,) = airlock.measure([()], spend=10**6)
+            assert int(found.noisy.values) == total and found.unit == person(k)
+
+
+@pytest.mark.parametrize("learn", [planned, privbayes], ids=["planned", "privbayes"])
+def test_learners_run_for_people(learn: object) -> None:
+    with open_airlock(ROWS, SCHEMA, budget="2", unit=person(2)) as airlock:
+        if learn is planned:
+            network = planned(airlock, DAG.build({"x": [], "y": ["x"]}), spend=1)
+        else:
+            network = privbayes(airlock, spend=1)
+        assert network.provenance is not None and network.provenance.unit == person(2)
+        assert network.provenance.statement is not None
+        assert airlock.remaining == PureDP(1)
+
+
+def test_ids_are_no_attributes_and_cannot_be_weighed() -> None:
+    with pytest.raises(DataError, match="cannot be an attribute"):
+        open_counter(ROWS, Schema.of({"id": ["p", "q", "r"]}), unit=person(2))
+    with pytest.raises(DataError, match="one by one"):
+        open_counter({**ROWS, "w": [1] * 9}, SCHEMA, unit=person(2), weight="w")
+    with pytest.raises(DataError, match="patient"):
+        open_counter(ROWS, SCHEMA, unit=Unit("add-remove", "patient", 2))
