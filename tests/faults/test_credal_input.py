@@ -59,7 +59,7 @@ def test_ends_that_leave_no_distribution_are_refused(lower: Any, upper: Any, sai
         (lambda found: found.update(version=2), "newer"),
         (lambda found: found.update(version=True), "whole number"),
         (lambda found: found.update(extra=1), "unknown"),
-        (lambda found: found.pop("upper"), "missing"),
+        (lambda found: found.pop("upper"), "lacks the key 'upper'"),
         (lambda found: found.update(meaning=3), "text"),
         (lambda found: found["lower"].pop(), "tables"),
         (lambda found: found["lower"][0].append(0.5), "numbers"),

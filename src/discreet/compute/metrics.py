@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from discreet.values.errors import DataError, TableError
 from discreet.values.table import Array, Table
+from discreet.values.text import require_share
 
 FLOOR = 1e-6
 """What KL raises every probability to; whoever reports a KL prints the floor beside it."""
@@ -42,8 +43,7 @@ def kl(true: npt.ArrayLike, estimate: npt.ArrayLike, floor: float = FLOOR) -> Ar
     a deterministic conditional. Both are raised to at least `floor` and renormalised, so that the result is 0 for
     equal distributions, never negative and never infinite. It depends on the floor: print it.
     """
-    if not 0 < floor < 1:
-        raise DataError(f"floor {floor!r} is not allowed; it must lie between 0 and 1")
+    require_share(floor, "the floor", DataError)
     p, q = (_raise_to(floor, values) for values in _pair(true, estimate))
     return np.asarray(np.maximum((q * np.log(q / p)).sum(axis=-1), 0.0))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet.core.chain import FORMAT, ORIGIN, Anchor, Event, broken_links
 from discreet.values.budget import Budget, Finite, Infinite, budget_from_json, finite_from_json
-from discreet.values.errors import BudgetError, DiscreetError, LedgerError, Overspent
+from discreet.values.errors import BudgetError, DiscreetError, FormatError, LedgerError, Overspent
 from discreet.values.statement import Debit, Statement
 from discreet.values.unit import Unit
 
@@ -249,7 +249,7 @@ def write_amount(amount: Finite) -> dict[str, str]:
     written = amount.to_json()
     try:
         same = budget_from_json(written) == amount
-    except BudgetError:
+    except FormatError:
         same = False
     if not same:
         raise BudgetError(f"the amount {spell(amount)} has too many digits for the ledger; round it up first")

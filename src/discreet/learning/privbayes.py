@@ -29,7 +29,7 @@ from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.schema.encoding import Encoding, Kind
 from discreet.values.table import Table, count_cells
-from discreet.values.text import Number, read_fraction, show_fraction
+from discreet.values.text import Number, read_fraction, require_share
 
 if TYPE_CHECKING:
     from discreet.core.mechanism import Selection
@@ -90,8 +90,7 @@ def privbayes(
     """
     whole = airlock.read_spend(spend)
     share = read_fraction(beta, "β", BudgetError)
-    if not 0 < share < 1:
-        raise BudgetError(f"β lies strictly between 0 and 1, not {show_fraction(share)}")
+    require_share(share, "β", BudgetError)
     if estimation not in ("consistent", "printed"):
         raise MechanismError(f"the estimation is 'consistent' or 'printed', not {estimation!r}")
     if theta is None:

@@ -26,6 +26,7 @@ from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import MAX_CELLS, Array, Table, count_cells, require_cells
+from discreet.values.text import require_share
 
 DRAWS = 200
 """How many networks are drawn; an end of a 95 % interval then rests on the fifth of them."""
@@ -130,8 +131,7 @@ def draw_calibrated(
     True counts are drawn from their posterior under the exact law of the noise, with the graph as what is known about
     them (see `compute.augmentation`); each family takes the table that tells most about it.
     """
-    if not 0 < coverage < 1:
-        raise NetworkError(f"a coverage lies strictly between 0 and 1, not {coverage}")
+    require_share(coverage, "the coverage", NetworkError)
     if draws < 2:
         raise NetworkError(f"an interval needs at least 2 draws, not {draws}")
     source = np.random.default_rng(rng)

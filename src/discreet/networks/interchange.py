@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from discreet.networks.credal_network import CredalNetwork
 from discreet.networks.network import Network
-from discreet.values.errors import GraphError, MissingExtra, NetworkError
+from discreet.values.errors import GraphError, NetworkError, import_extra
 from discreet.values.graph import DAG
 from discreet.values.schema import Attribute, Schema
 from discreet.values.table import Array, Table
@@ -19,8 +18,8 @@ from discreet.values.text import list_some, show
 
 def to_pgmpy(network: Network) -> Any:
     """The network as a pgmpy `DiscreteBayesianNetwork`; its tables put the child first, then the parents."""
-    models = _import("pgmpy.models")
-    factors = _import("pgmpy.factors.discrete")
+    models = import_extra("pgmpy.models", "exchange with other tools", "interchange")
+    factors = import_extra("pgmpy.factors.discrete", "exchange with other tools", "interchange")
     model = models.DiscreteBayesianNetwork()
     model.add_nodes_from(network.nodes)
     model.add_edges_from(network.dag.edges())
@@ -65,7 +64,7 @@ def from_pgmpy(model: Any) -> Network:
 
 def to_pyagrum(network: Network) -> Any:
     """The network as a pyAgrum `BayesNet`; its arrays put the last parent first and the child last."""
-    gum = _import("pyagrum")
+    gum = import_extra("pyagrum", "exchange with other tools", "interchange")
     model = gum.BayesNet()
     for attribute in network.schema:
         variable = gum.LabelizedVariable(attribute.name, attribute.name, 0)
@@ -126,7 +125,7 @@ def from_pyagrum_credal(model: Any) -> CredalNetwork:
 def to_networkx(graph: DAG | Network) -> Any:
     """The graph as a networkx `DiGraph`; the predecessors of a node come in the order of its parents."""
     dag = graph.dag if isinstance(graph, Network) else graph
-    found = _import("networkx").DiGraph()
+    found = import_extra("networkx", "exchange with other tools", "interchange").DiGraph()
     found.add_nodes_from(dag.nodes)
     found.add_edges_from(dag.edges())
     return found
@@ -155,13 +154,3 @@ def _reorder(
             f"which has {list_some(wanted)}"
         )
     return values.take([list(found).index(state) for state in wanted], axis=axis)
-
-
-def _import(module: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        raise MissingExtra(
-            f"{package} cannot be imported ({error}); it comes with: pip install 'discreet[interchange]'"
-        ) from None

@@ -24,7 +24,7 @@ from discreet.values.errors import ImpossibleEvidence, NetworkError, QueryError,
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.table import Array, Table, count_cells, require_cells
-from discreet.values.text import show
+from discreet.values.text import require_share, show
 
 COVERAGE = 0.95
 """How sure the intervals beside answers are."""
@@ -122,8 +122,7 @@ def bound_tables(
     strength: Strength = 0.0,
 ) -> tuple[tuple[Table, ...], tuple[Table, ...]]:
     """The least and the greatest conditionals that the noisy measurements leave possible, together with `coverage`."""
-    if not 0 < coverage < 1:
-        raise NetworkError(f"a coverage lies strictly between 0 and 1, not {coverage}")
+    require_share(coverage, "the coverage", NetworkError)
     known = require_intervals(dag, provenance)
     for measurement in known.measurements:
         for name, size in measurement.noisy.sizes.items():

@@ -25,11 +25,12 @@ from discreet.networks.formats.documents import (
 )
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.values.errors import MissingExtra, NetworkError, TableError
+from discreet.values.errors import NetworkError, TableError, import_extra
 from discreet.values.files import write_text
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.table import Array, Table
+from discreet.values.text import require_share
 
 POSTERIOR = Kind(
     "a posterior", "discreet-posterior", ("schema", "parents", "alphas", "provenance"), ("parents", "alphas")
@@ -101,9 +102,8 @@ class Posterior:
 
     def interval(self, name: str, coverage: float = 0.95) -> tuple[Table, Table]:
         """Credible bounds of every probability of a node: quantiles of its margin, Beta(α_x, Σα − α_x)."""
-        if not 0 < coverage < 1:
-            raise TableError(f"a coverage lies strictly between 0 and 1, not {coverage}")
-        special = _open_special()
+        require_share(coverage, "the coverage", TableError)
+        special = import_extra("scipy.special", "a credible interval or a divergence", "sklearn")
         alpha = self.alpha(name)
         rest = alpha.values.sum(axis=-1, keepdims=True) - alpha.values
         tail = (1.0 - coverage) / 2.0
@@ -114,7 +114,7 @@ class Posterior:
         """KL(self ‖ other) in nats, summed over the Dirichlet distributions of all conditionals [002, Thm. 1]."""
         if other.schema != self.schema or other.dag != self.dag:
             raise NetworkError("two posteriors are compared over the same schema and graph only")
-        special = _open_special()
+        special = import_extra("scipy.special", "a credible interval or a divergence", "sklearn")
         pairs = zip(self.alphas, other.alphas, strict=True)
         return float(sum(_diverge(special, mine.values, theirs.values).sum() for mine, theirs in pairs))
 
@@ -143,13 +143,3 @@ def _diverge(special: Any, mine: Array, theirs: Array) -> npt.NDArray[np.float64
     constant += (special.gammaln(theirs) - special.gammaln(mine)).sum(axis=-1)
     slope = special.digamma(mine) - special.digamma(total)[..., None]
     return np.asarray(constant + ((mine - theirs) * slope).sum(axis=-1))
-
-
-def _open_special() -> Any:
-    try:
-        from scipy import special
-    except ImportError:
-        raise MissingExtra(
-            "credible intervals and divergences need SciPy: pip install 'discreet[sklearn]'"
-        ) from None
-    return special

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from discreet.core.chain import Event, begin
-from discreet.values.errors import LedgerError, MissingExtra
+from discreet.values.errors import LedgerError, import_extra
 
 if TYPE_CHECKING:
     import psycopg
@@ -128,12 +128,9 @@ class PostgresStore:
         return self._connection
 
     def _connect(self) -> psycopg.Connection[Any]:
-        try:
-            import psycopg
-        except ImportError:
-            raise MissingExtra(
-                "a ledger in PostgreSQL needs psycopg: pip install 'discreet[postgres]'"
-            ) from None
+        import_extra("psycopg", "a ledger in PostgreSQL", "postgres")
+        import psycopg
+
         with self._plainly():
             connection = psycopg.connect(
                 self._address, autocommit=True, connect_timeout=max(2, int(self._patience))

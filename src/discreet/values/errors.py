@@ -1,5 +1,10 @@
 """Everything that discreet refuses, by what was wrong; each message names the thing, the value, what is allowed."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
 
 class DiscreetError(ValueError):
     """The base of every refusal; the command line prints it as one line and exits with code 2."""
@@ -65,3 +70,11 @@ class AirlockError(DiscreetError):
 
 class MissingExtra(DiscreetError, ImportError):
     """A part of discreet that needs a package which is not installed."""
+
+
+def import_extra(module: str, what: str, extra: str) -> Any:
+    """A module that comes with an extra; without it, a refusal that says what needs it and what to type."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtra(f"{what} needs more packages ({error}): pip install 'discreet[{extra}]'") from None

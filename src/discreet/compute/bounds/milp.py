@@ -14,13 +14,12 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import log2
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.compute.bounds.problem import Floats, Problem, list_vertices
-from discreet.values.errors import MissingExtra, TooLarge
+from discreet.values.errors import TooLarge, import_extra
 from discreet.values.table import count_cells
 
 MOST_CELLS = 4_000
@@ -221,7 +220,7 @@ class Solver:
     """A program loaded into HiGHS; only its costs change from one function and μ to the next."""
 
     def __init__(self, problem: Problem, likely: float) -> None:
-        highspy = _import()
+        highspy = import_extra("highspy", "an exact bound by integer programming", "credal")
         self.problem = problem
         self.likely = likely
         self.model = Model(problem)
@@ -269,13 +268,3 @@ class Solver:
                 flat = found[i].reshape(-1, found[i].shape[-1])
                 flat[r] = vertices[int(np.argmax(columns[binaries]))]
         return found
-
-
-def _import() -> Any:
-    try:
-        import highspy
-    except ImportError:
-        raise MissingExtra(
-            "exact bounds by integer programming need highspy: pip install 'discreet[credal]'"
-        ) from None
-    return highspy

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from discreet.judge.tails import bound_share_above, bound_share_below
 from discreet.values.errors import DataError
+from discreet.values.text import require_share
 
 Floats = npt.NDArray[np.float64]
 
@@ -89,8 +90,7 @@ def measure_power(
     says so.
     """
     inside, outside = _require_scores(members, "members"), _require_scores(strangers, "strangers")
-    if not 0.0 < confidence < 1.0:
-        raise DataError(f"a confidence lies between 0 and 1, not at {confidence}")
+    require_share(confidence, "the confidence", DataError)
     ranks = rank_scores(np.concatenate([inside, outside]), np.random.default_rng(rng))
     own, other = np.sort(ranks[: len(inside)]), np.sort(ranks[len(inside) :])
     points = tuple(_measure_point(own, other, error, confidence) for error in errors)

@@ -17,7 +17,7 @@ from discreet.papers.estimators.sums import BoundedColumn, Sums
 from discreet.values.budget import Finite
 from discreet.values.errors import DataError, MechanismError, MissingExtra
 from discreet.values.schema import Attribute, Schema
-from discreet.values.text import Number
+from discreet.values.text import Number, require_share
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
@@ -132,8 +132,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         If `lift_` is above 0, there are too few rows for ε, and the bounds are about weights that were shrunk.
         """
         check_is_fitted(self)
-        if not 0 < coverage < 1:
-            raise MechanismError(f"a coverage lies strictly between 0 and 1, not {coverage}")
+        require_share(coverage, "the coverage", MechanismError)
         errors = np.sqrt(np.diag(self._require_covariance()))[1:] * self._half_y / self._half
         reach = NormalDist().inv_cdf(0.5 + coverage / 2.0) * errors
         return self.coef_ - reach, self.coef_ + reach

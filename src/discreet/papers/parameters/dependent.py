@@ -17,7 +17,7 @@ from discreet.papers.parameters.independent import Parameters, Weights, compute_
 from discreet.values.errors import BudgetError, TableError
 from discreet.values.graph import DAG
 from discreet.values.table import Array, Table
-from discreet.values.text import Number, read_fraction, show_fraction
+from discreet.values.text import Number, read_fraction, require_share, show_fraction
 
 if TYPE_CHECKING:
     from discreet.core.queries import Keeper, Spend
@@ -47,7 +47,8 @@ def dependent(
     if weights not in ("paper", "inverse-variance"):
         raise TableError(f"weights are 'paper' or 'inverse-variance', not {weights!r}")
     read_prior(prior, graph, airlock.schema.sizes)  # refused before anything is spent
-    share = _read_share(stage_one, "the share of stage one")
+    share = read_fraction(stage_one, "the share of stage one", BudgetError)
+    require_share(share, "the share of stage one", BudgetError)
     sampling = plan_sampling(airlock, rate)
     first_cost = whole * share
     first = compute_parameters(
@@ -167,10 +168,3 @@ def _describe(allocation: Allocation, weights: str, rate: Fraction, stage_one: F
         "shares": {name: str(share) for name, share in allocation.shares.items()},
         "errors": dict(allocation.errors),
     }
-
-
-def _read_share(value: Number, what: str) -> Fraction:
-    found = read_fraction(value, what, BudgetError)
-    if not 0 < found < 1:
-        raise BudgetError(f"{what} lies strictly between 0 and 1, not {show_fraction(found)}")
-    return found

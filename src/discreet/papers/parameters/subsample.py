@@ -17,7 +17,7 @@ import numpy.typing as npt
 from discreet.core.queries import Tables
 from discreet.values.budget import Finite, PureDP, round_down, round_up
 from discreet.values.errors import AirlockError, MechanismError
-from discreet.values.text import Number, show_fraction
+from discreet.values.text import Number, require_share, show_fraction
 from discreet.values.unit import Unit
 
 CHUNK = 2**20
@@ -41,10 +41,7 @@ class Subsampling:
             raise MechanismError(
                 f"a secret sample of rows does not amplify privacy for {self.unit}; use rate 1, or planned"
             )
-        if not 0 < self.rate < 1:
-            raise MechanismError(
-                f"a sampling rate lies strictly between 0 and 1, not {show_fraction(self.rate)}"
-            )
+        require_share(self.rate, "the sampling rate", MechanismError)
         if self.rate.denominator >= 2**63:
             raise MechanismError("a sampling rate needs a denominator below 2^63 to be drawn exactly")
 

@@ -163,6 +163,7 @@ class Tally:
         wide = any(column.dtype == np.uint16 for column in columns)
         block = np.empty((len(columns), room), dtype=np.uint16 if wide else np.uint8)
         index = np.empty(room, dtype=np.uint32)
+        where = layout.columns, layout.strides, layout.firsts, layout.bases, index, histogram
         for low in range(start, stop, room):
             high = min(stop, low + room)
             for line, (column, size) in enumerate(zip(columns, self._sizes, strict=True)):
@@ -171,27 +172,9 @@ class Tally:
                 if (worst := int(part.max())) >= size:  # a stray code would write outside the histogram
                     raise DataError(f"code {worst} in a column of {size} levels")
             if weights is None:
-                _count_block(
-                    block,
-                    high - low,
-                    layout.columns,
-                    layout.strides,
-                    layout.firsts,
-                    layout.bases,
-                    index,
-                    histogram,
-                )
+                _count_block(block, high - low, *where)
             else:
-                _weigh_block(
-                    block,
-                    weights[low:high],
-                    layout.columns,
-                    layout.strides,
-                    layout.firsts,
-                    layout.bases,
-                    index,
-                    histogram,
-                )
+                _weigh_block(block, weights[low:high], *where)
 
     def _flush(self) -> None:
         for histogram in self._private:

@@ -15,7 +15,7 @@ from discreet.rows.limits import MAX_WEIGHT, Limits
 from discreet.rows.people import draw_key
 from discreet.rows.readers.batches import refuse_weight
 from discreet.rows.readers.sources import place_columns
-from discreet.values.errors import AirlockError, DataError, MissingExtra
+from discreet.values.errors import AirlockError, DataError, import_extra
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.table import Table
@@ -74,12 +74,7 @@ class PushdownCounter:
         unit: Unit = Unit.ADD_REMOVE,
     ) -> PushdownCounter:
         """A counter over an Ibis table, a Spark frame, or a text such as 'postgresql://host/db::table'."""
-        try:
-            import ibis  # noqa: F401
-        except ImportError:
-            raise MissingExtra(
-                "counting inside an engine needs Ibis: pip install 'discreet[pushdown]'"
-            ) from None
+        import_extra("ibis", "counting inside an engine", "pushdown")
         table, label, release = _open_table(data)
         try:
             return cls(table, schema, weight=weight, limits=limits, label=label, release=release, unit=unit)
@@ -290,12 +285,7 @@ def _open_postgres(address: str) -> tuple[Any, str, Callable[[], None]]:
     url, mark, name = address.rpartition("::")
     if not mark or not name:
         raise DataError("a PostgreSQL address needs the table after '::', as in postgresql://host/db::visits")
-    try:
-        import psycopg
-    except ImportError:
-        raise MissingExtra(
-            "counting inside PostgreSQL needs psycopg: pip install 'discreet[postgres]'"
-        ) from None
+    psycopg = import_extra("psycopg", "counting inside PostgreSQL", "postgres")
     label = f"table {show(name)}"
     try:
         connection = psycopg.connect(url, autocommit=True)
