@@ -12,11 +12,8 @@ from discreet.doors.cli.printing import open_console, print_json
 
 if TYPE_CHECKING:
     from discreet.judge.comparison import NetworkDistance
-    from discreet.judge.verify import Verification
 
 Model = Annotated[str, typer.Argument(help="A release or network (.json) or BIF file.")]
-
-MARKS = {True: "ok", False: "PROBLEM", None: "not checked"}
 
 
 def verify(
@@ -38,7 +35,7 @@ def verify(
     if as_json:
         print_json(found.to_json())
     else:
-        _print_checks(found)
+        typer.echo(found)
     if not found.sound:
         raise typer.Exit(1)
 
@@ -56,13 +53,6 @@ def compare(
         print_json(found.to_json())
     else:
         _print_distances(found)
-
-
-def _print_checks(found: Verification) -> None:
-    width = max(len(check.name) for check in found.checks)
-    for check in found.checks:
-        typer.echo(f"{check.name:<{width}}  {MARKS[check.holds]}: {check.words}")
-    typer.echo(found.conclude())
 
 
 def _print_distances(found: NetworkDistance) -> None:
