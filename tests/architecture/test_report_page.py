@@ -150,7 +150,7 @@ def test_a_revealed_table_says_so(asia: Release) -> None:
     ],
 )
 def test_the_loss_in_words(loss: object, told: str) -> None:
-    assert told in explain_loss(loss, "add-remove")[0]  # type: ignore[arg-type]
+    assert told in explain_loss(loss, dc.Unit.ADD_REMOVE)[0]  # type: ignore[arg-type]
 
 
 @given(data=st.data(), count=st.integers(1, 14))

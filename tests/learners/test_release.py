@@ -40,7 +40,7 @@ def test_a_release_is_the_same_bytes_however_late_it_is_asked_for(tmp_path: Path
     second = ask(place)
     assert not second.receipt.paid and second.receipt.revealed and not first.receipt.revealed
     assert format_release(second) == format_release(first)
-    assert "ε = 1)" in second.promise
+    assert second.promise.endswith("(ε = 4). This release is ε = 1 of it.")
     third = ask(place, "1/4")
     assert "No privacy is promised" in third.promise
 
@@ -76,7 +76,7 @@ def test_a_simulation_says_that_its_ledger_does_not_last() -> None:
     assert network.provenance is not None
     assert not network.provenance.statement.durable
     assert network.provenance.details["options"] == {"prior": 0.5}
-    assert make_release(network).promise.endswith("(ε = 1/2).")
+    assert make_release(network).promise.endswith("(ε = 1). This release is ε = 0.5 of it.")
 
 
 def test_an_account_that_cannot_pay_for_every_stage_pays_for_none(tmp_path: Path) -> None:

@@ -504,7 +504,7 @@ def _eliminate(graph: list[set[int]], order: tuple[int, ...]) -> list[tuple[int,
 @given(cells=st.floats(2, 1e5), noise=st.floats(1, 1e5), gaussian=st.booleans())
 @settings(deadline=None)
 def test_prices_buy_the_noise_that_they_say(cells: float, noise: float, gaussian: bool) -> None:
-    prices = Prices(gaussian, 2, 0.5, unit=0.3)
+    prices = Prices(gaussian, 2, 4, 0.5, unit=0.3)
     assert prices.noise(cells, prices.afford(cells, noise)) == pytest.approx(noise)
     assert prices.reach(prices.table(cells)) == pytest.approx(cells)
 

@@ -384,8 +384,7 @@ def test_a_release_of_a_posterior_speaks_for_the_whole_account(learner: str) -> 
             assert sum(debit.cost.epsilon for debit in known.statement.debits) == 9
             assert known.statement.loss == known.statement.spent == PureDP(11)
             assert known.details["options"] == options and known.statement.purpose
-            assert "together with all else" in make_release(network).promise
-            assert make_release(network).promise.endswith("(ε = 11).")
+            assert make_release(network).promise.endswith("(ε = 40). This release is ε = 9 of it.")
         airlock.reveal([("x",)], reason="a look")
         for network in learn(airlock):
             assert make_release(network).promise.startswith("No privacy is promised")

@@ -61,7 +61,7 @@ def test_the_whole_spend_is_paid_and_not_a_bit_more(unit: str) -> None:
     assert airlock.remaining == PureDP(1)
     known = learned.provenance
     assert known is not None
-    assert (known.learner, known.unit) == ("planned", unit)
+    assert (known.learner, known.unit.value) == ("planned", unit)
     assert known.cost == PureDP("2/3")
     costs = [found.cost for found in known.measurements]
     assert sum((cost.epsilon for cost in costs), Fraction(0)) == Fraction(2, 3)  # type: ignore[union-attr]

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.doors.release import SchemaLike, read_dag, read_schema
+from discreet.doors.release import SchemaLike, find_document, read_dag, read_schema
 from discreet.networks.formats.release import Release as Document
 from discreet.values.budget import choose_budget
 from discreet.values.errors import DataError
@@ -70,7 +70,9 @@ def verify(
 
     with ExitStack() as stack:
         opened = stack.enter_context(open_ledger(ledger)) if isinstance(ledger, str | os.PathLike) else ledger
-        return check(release, opened) if isinstance(release, Document) else verify_file(release, opened)
+        if isinstance(release, Document):
+            return check(release, opened)
+        return verify_file(find_document(release), opened)
 
 
 def audit(

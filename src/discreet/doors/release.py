@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 SchemaLike = Schema | str | os.PathLike[str] | Mapping[str, Sequence[str]]
 """A schema, the path of its TOML file, or the levels of each attribute by name."""
-GraphLike = "DAG | Network | str | os.PathLike[str] | Mapping[str, Sequence[str]] | Sequence[tuple[str, str]]"
-"""A graph or a network, the path of one, the parents of each attribute by name, or (parent, child) pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +53,9 @@ class Release(Document):
 
     receipt: Receipt | None = None
     """Set if it was made just now, and not read from a file."""
+
+    def __repr__(self) -> str:
+        return f"<Release of {len(self.network.nodes)} attributes: {self.promise}>"
 
     def query(
         self, target: str | Sequence[str], given: Given | None = None, *, intervals: str | None = None
@@ -116,7 +117,8 @@ def release(
     """Learn a network from private rows for ε, (ε, δ) or ρ, and make the release of it.
 
     `data` is a file (CSV, Parquet, Arrow), a frame, a mapping of columns, or a table in a database; `graph` is what
-    depends on what, and without one it is learned privately. The `ledger` is debited before a row is counted; asking
+    depends on what (a DAG, a network, the path of one, parents by name, or (parent, child) pairs), and without one it is
+    learned privately. The `ledger` is debited before a row is counted; asking
     again gives the same release for nothing. With `create`, a ledger or account that is not there is made, with
     `budget` or just what this release costs. `person` names a column of people's ids: then the promise is about people,
     of whom `at_most` rows count each; an account keeps its unit for good. Without a ledger nothing remembers what was
@@ -156,10 +158,16 @@ def release(
 
 def read(path: str | os.PathLike[str]) -> Release | Network | CredalNetwork | Posterior:
     """Whatever a file holds: a release, a network (also BIF), a credal network, a posterior; told by its content."""
-    found = read_file(path)
+    found = read_file(find_document(path))
     if isinstance(found, Document):
         return Release(found.network, found.promise, found.software)
     return found
+
+
+def find_document(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The file that is meant: of a folder that `Release.write` made, the document in it."""
+    inside = Path(path) / "release.json"
+    return inside if Path(path).is_dir() and inside.exists() else path
 
 
 def read_schema(schema: SchemaLike) -> Schema:

@@ -86,6 +86,9 @@ class Audit:
         allowed = (1.0 - self.confidence) / (2.0 if self.noise else 1.0)
         return self.tracing.doubt(allowed) <= allowed
 
+    def __str__(self) -> str:
+        return "\n".join(self.explain())
+
     def explain(self) -> list[str]:
         """The verdict in words, a sentence or two to a line."""
         tracing = self.tracing

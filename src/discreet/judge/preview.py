@@ -32,6 +32,9 @@ class Preview:
     choices: tuple[Finite, ...] = ()
     """What each private choice would cost, if the learner searches."""
 
+    def __str__(self) -> str:
+        return self.explain()
+
     def explain(self) -> str:
         """What would be measured, with which noise, and how wrong each attribute's conditionals would be."""
         known = self.network.provenance

@@ -302,6 +302,12 @@ class Verification:
         """Whether the release adds up."""
         return self.outcome == "adds up"
 
+    def __str__(self) -> str:
+        marks = {True: "ok", False: "PROBLEM", None: "not checked"}
+        width = max(len(check.name) for check in self.checks)
+        lines = [f"{check.name:<{width}}  {marks[check.holds]}: {check.words}" for check in self.checks]
+        return "\n".join([*lines, self.conclude()])
+
     def conclude(self) -> str:
         """The outcome in one line."""
         if self.problems:

@@ -11,12 +11,9 @@ from discreet.doors.cli.terminal import AsJson, open_console, print_json
 
 if TYPE_CHECKING:
     from discreet.judge.comparison import NetworkDistance
-    from discreet.judge.verify import Verification
 
 Model = Annotated[str, typer.Argument(help="A release or network (.json) or BIF file.")]
 Document = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release document (.json).")]
-
-MARKS = {True: "ok", False: "PROBLEM", None: "not checked"}
 
 
 def verify(
@@ -38,7 +35,7 @@ def verify(
     if as_json:
         print_json(found.to_json())
     else:
-        _print_checks(found)
+        typer.echo(found)
     if not found.sound:
         raise typer.Exit(1)
 
@@ -69,13 +66,6 @@ def report(
         print_json({"written": str(out)})
     else:
         typer.echo(out)
-
-
-def _print_checks(found: Verification) -> None:
-    width = max(len(check.name) for check in found.checks)
-    for check in found.checks:
-        typer.echo(f"{check.name:<{width}}  {MARKS[check.holds]}: {check.words}")
-    typer.echo(found.conclude())
 
 
 def _print_distances(found: NetworkDistance) -> None:

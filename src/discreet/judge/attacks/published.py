@@ -46,6 +46,10 @@ class Published:
         model = "credal network" if self.lower is not None else "network"
         return f"private {model}" if self.promise is not None else f"plain {model}"
 
+    def __post_init__(self) -> None:
+        if self.unit is not None:
+            object.__setattr__(self, "unit", Unit.read(self.unit))
+
     @classmethod
     def of_network(cls, network: Network, name: str = "the network") -> Published:
         """A network, with its measurements and its cost if it was learned privately."""

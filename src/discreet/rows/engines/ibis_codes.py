@@ -1,4 +1,4 @@
-"""The rule of `vocabulary.columns` for which value is which level, written in Ibis for any engine."""
+"""The rule of `values.schema.columns` for which value is which level, written in Ibis for any engine."""
 
 from __future__ import annotations
 

@@ -328,7 +328,7 @@ LISTED_SPAN = 2**12
 """Up to this many consecutive integers, a level is looked up in a list; beyond, by its text."""
 
 NUMBER = r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf)"
-"""The texts that `vocabulary.columns.read_number` takes for numbers, as a pattern for engines."""
+"""The texts that `values.schema.columns.read_number` takes for numbers, as a pattern for engines."""
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")

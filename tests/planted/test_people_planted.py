@@ -1,0 +1,77 @@
+"""Promises about people that are not kept: each is caught by a check that the honest way passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from chance import SURE, within_attempts
+from discreet.entrance import open_airlock
+from discreet.judge.empirical_epsilon import EpsilonBound, empirical_epsilon
+from discreet.rows import people
+from discreet.values.schema import Schema
+from discreet.values.unit import Unit
+
+SCHEMA = Schema.of({"x": ["a", "b"]})
+OTHERS = {"id": ["q", "r"], "x": ["b", "b"]}
+VISITOR = {"id": ["p"] * 4 + OTHERS["id"], "x": ["a"] * 4 + OTHERS["x"]}
+"""The neighbour: one more person, with four visits."""
+VISITS = 4
+
+
+def release(rows: dict[str, list[str]], unit: Unit) -> Callable[[int], np.ndarray]:
+    """Noisy tables for ε = 1, as often as asked."""
+
+    def draw(trials: int) -> np.ndarray:
+        with open_airlock(rows, SCHEMA, budget="1000000", unit=unit) as airlock:
+            return np.array([airlock.measure([("x",)], spend=1)[0].noisy.values for _ in range(trials)])
+
+    return draw
+
+
+def audit_person(unit: Unit, trials: int = 1500) -> EpsilonBound:
+    """What runs with and without one person prove about ε."""
+    return empirical_epsilon(release(VISITOR, unit), release(OTHERS, unit), trials=trials, confidence=SURE)
+
+
+@pytest.mark.parametrize("k", [1, VISITS])
+def test_a_person_is_hidden_by_the_promise_that_is_made_to_people(k: int) -> None:
+    found = audit_person(Unit("add-remove", "id", k))
+    assert not found.contradicts(1.0), str(found)
+
+
+def test_a_person_with_four_rows_is_not_hidden_by_a_promise_about_rows() -> None:
+    """Unbounded: the ε of a row account is a quarter of what it gives away about this person."""
+    assert within_attempts(lambda: audit_person(Unit.ADD_REMOVE).contradicts(1.0))
+
+
+def first_come(ids: np.ndarray, at_most: int) -> np.ndarray:
+    """A broken bound: by the order of the file across people, so many rows for each person on average."""
+    persons = len({tuple(found) for found in ids.tolist()})
+    return np.arange(len(ids)) < at_most * persons - 1
+
+
+def pushes_others_out(choose: Callable[[np.ndarray, int], np.ndarray]) -> bool:
+    """Whether other people's rows are kept with another chance once a person comes in before them."""
+    key = b"k" * 16
+    ids = ["q", "q", "r"]
+    alone = np.mean([choose(people.hash_ids(ids, key), 1) for _ in range(600)], axis=0)
+    beside = np.mean([choose(people.hash_ids(["p"] * 4 + ids, key), 1)[4:] for _ in range(600)], axis=0)
+    return bool(np.abs(alone - beside).max() > 0.15)  # 7 standard deviations of a difference of such means
+
+
+def test_a_bound_by_file_order_is_caught_and_the_secret_choice_is_not() -> None:
+    assert not pushes_others_out(people.choose_rows)
+    assert pushes_others_out(first_come)
+
+
+def is_guessable(hash_ids: Callable[[list[str], bytes], np.ndarray]) -> bool:
+    """Whether somebody who knows an id, but not the key, can tell its hash."""
+    return bool((hash_ids(["p"], people.draw_key()) == hash_ids(["p"], people.draw_key())).all())
+
+
+def test_an_id_that_is_hashed_without_a_key_is_caught() -> None:
+    assert not is_guessable(people.hash_ids)
+    assert is_guessable(lambda ids, key: people.hash_ids(ids, b"always the same."))
