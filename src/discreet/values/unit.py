@@ -36,15 +36,15 @@ class Unit:
             raise BudgetError(f"the unit of privacy is add-remove or replace-one, not {self.relation!r}")
         if not isinstance(self.at_most, int) or not 1 <= self.at_most <= MOST_ROWS_OF_A_PERSON:
             raise BudgetError(
-                f"of a person 1 to {MOST_ROWS_OF_A_PERSON} rows may count, not {self.at_most!r}; say --at-most 4"
+                f"--at-most must be a number from 1 to {MOST_ROWS_OF_A_PERSON}, not {self.at_most!r}"
             )
         if self.person and self.relation == "replace-one":
             raise BudgetError(
-                "a person is added or removed: if one were replaced, the number of rows would change all the same"
+                "--person goes with add-remove only: replacing a person changes the number of rows"
             )
         if self.at_most > 1 and not self.person:
             raise BudgetError(
-                "at most so many rows of whom? Name the column of people's ids: --person patient_id"
+                "--at-most needs --person, the column with people's ids, such as --person patient_id"
             )
 
     @classmethod
@@ -65,10 +65,10 @@ class Unit:
         if person is None and at_most is None:
             return None if unit is None else cls.read(unit)
         if unit is not None and cls.read(unit) != cls("add-remove"):
-            raise BudgetError(f"a unit is --person with --at-most, or --unit, not both: {unit} and {person}")
+            raise BudgetError(f"give --person or --unit, not both: {person!r} and {unit}")
         if at_most is None:
             raise BudgetError(
-                f"of each person of {person!r} how many rows may count at most? Say --at-most 4, for example"
+                f"--person {person} needs --at-most, how many rows of each person count, such as --at-most 4"
             )
         return cls("add-remove", person or "", at_most)
 
