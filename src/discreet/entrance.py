@@ -41,8 +41,8 @@ def open_counter(
     "clinic.duckdb::visits". Counted where it is, so that only tables come back: an Ibis table, a Spark frame,
     or a text such as "postgresql://host/db::visits".
 
-    `weight` names a column of non-negative integers for rows that were aggregated before; a table then sums
-    the weights, and adding or removing one unit of weight, not one row, changes a cell by one.
+    `weight` names a column of non-negative integers for rows that were aggregated before; a table then sums the
+    weights, each of them cut off at what the `unit` allows, if it is one of rows with weights.
     `numbers` names columns that may be summed, each a number in every row. Of each person of the `unit` at most so many
     rows count as it says.
     """
@@ -113,7 +113,6 @@ def open_airlock(
     request: str = "",
     sets: Sequence[Sequence[str]] = (),
     memory: int | str | None = None,
-    weight: str | None = None,
     numbers: Sequence[str] = (),
 ) -> Airlock:
     """Read and check every row, and open the account that pays for what is asked of them.
@@ -144,7 +143,9 @@ def open_airlock(
                 _check_funds(book, known, spend, request)
             protected = known.unit if known is not None else protected
         protected = protected or Unit.ADD_REMOVE
-        counter = open_counter(data, schema, memory=memory, weight=weight, numbers=numbers, unit=protected)
+        counter = open_counter(
+            data, schema, memory=memory, weight=protected.weight or None, numbers=numbers, unit=protected
+        )
         stack.callback(counter.close)
         counter.check(list(sets))
         if book is None:

@@ -169,6 +169,26 @@ def test_learners_run_for_people(learn: object) -> None:
         assert airlock.remaining == PureDP(1)
 
 
+@pytest.mark.parametrize("cap", [1, 3, 900])
+def test_a_row_with_a_weight_counts_at_most_so_often(cap: int) -> None:
+    unit = Unit("add-remove", weight="n", at_most=cap)
+    assert unit.moves == (cap,) and Unit.read(unit.value) == unit
+    rows = {"x": list("abc"), "y": list("010"), "n": [900, 2, 0]}
+    with open_airlock(rows, SCHEMA, budget=PureDP(10**6), unit=unit) as airlock:
+        (found,) = airlock.measure([("x",)], spend=10**6)
+        assert found.noisy.values.tolist() == [min(900, cap), min(2, cap), 0]
+        assert found.law.scale * 10**6 == pytest.approx(cap)
+    for bad in (
+        {"person": "id", "weight": "n"},
+        {"weight": "n", "at_most": 10**7},
+        {"weight": "n", "at_most": 0},
+    ):
+        with pytest.raises(BudgetError):
+            Unit("add-remove", **bad)  # type: ignore[arg-type]
+    with pytest.raises(BudgetError, match="replacing it would change"):
+        Unit("replace-one", weight="n", at_most=2)
+
+
 def test_ids_are_no_attributes_and_cannot_be_weighed() -> None:
     with pytest.raises(DataError, match="cannot be an attribute"):
         open_counter(ROWS, Schema.of({"id": ["p", "q", "r"]}), unit=person(2))
