@@ -239,7 +239,6 @@ def _is_address(text: str) -> bool:
 def _lives_elsewhere(data: Any) -> bool:
     if isinstance(data, str | os.PathLike):
         return os.fspath(data).startswith(("postgres://", "postgresql://"))
-    home = type(data).__module__.partition(".")[
-        0
-    ]  # told from the name, so that neither package is imported here
+    # Told from the name, so that neither package is imported here.
+    home = type(data).__module__.partition(".")[0]
     return home in ("ibis", "pyspark")

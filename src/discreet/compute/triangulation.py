@@ -193,9 +193,8 @@ def triangulate(
     weights = [log2(size) for size in sizes]
     core = set(range(len(sizes)))
     peeled = _peel([set(found) for found in graph], core)
-    best = (
-        None if core else (0.0, peeled)
-    )  # with no core the graph is chordal, and there is nothing to choose
+    # With no core the graph is chordal, and there is nothing to choose.
+    best = None if core else (0.0, peeled)
     for attempt in range(tries if core else 0):
         for rule in RULES:
             order = eliminate_greedily(graph, weights, rule, range(len(sizes)), random.Random(attempt))

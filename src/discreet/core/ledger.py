@@ -240,9 +240,8 @@ class Ledger:
         with self._lock:
             if self._closed:
                 raise LedgerError(f"the ledger is closed: {self.description}")
-            if (
-                self._process != os.getpid()
-            ):  # a forked child: connection and state are copies of the parent's
+            # A forked child: connection and state are copies of the parent's.
+            if self._process != os.getpid():
                 self._store.reopen()
                 self._book, self._process = Book(), os.getpid()
             yield

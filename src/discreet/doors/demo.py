@@ -9,7 +9,7 @@ import shlex
 import time
 from pathlib import Path
 
-from discreet.doors.cli import main as run_command
+from discreet.doors.cli.main import main as run_command
 from discreet.values.errors import DiscreetError
 
 STEPS = (
@@ -46,13 +46,10 @@ STEPS = (
 def main(folder: Path = Path("demo")) -> None:
     """Run every step, write into `folder`, and print the paths, then `demo_seconds`; a second run pays nothing."""
     from discreet.networks import examples
-    from discreet.values.errors import FormatError
+    from discreet.values.files import make_folder
 
     start = time.perf_counter()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FormatError(f"{folder}: cannot be made: {error.strerror}") from None
+    make_folder(folder)
     examples.asia().write(folder / "truth.json")
     for words, command in STEPS:
         arguments = shlex.split(command.format(folder=shlex.quote(str(folder))))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from discreet.compute.inference.propagation import log_sum
 from discreet.judge.attacks.codes import Codes, flatten_codes
 from discreet.judge.tails import chi_squared_tail, pool_p_values
 from discreet.values.errors import MechanismError
@@ -89,9 +90,8 @@ def fit_draws(drawn: Integers, law: Noise) -> list[float]:
     """p-values of integer draws against their law: of Σ|k|, and of their histogram if there are enough."""
     found = [_fit_size(drawn, law)]
     if drawn.size >= HISTOGRAM:
-        with contextlib.suppress(
-            MechanismError
-        ):  # so narrow a law that nearly all draws are 0: Σ|k| says it all
+        # So narrow a law that nearly all draws are 0: Σ|k| says it all.
+        with contextlib.suppress(MechanismError):
             found.append(fit_law(drawn, law))
     return found
 
@@ -171,8 +171,7 @@ def _log_moment_size(law: Noise, t: Floats) -> Floats:
     weights = np.exp(-k * k / (2.0 * float(law.sigma2)))
     weights = weights * np.gradient(k) * np.where(k > 0, 2.0, 1.0)
     scaled = np.outer(t, k) + np.log(weights / weights.sum())
-    peak = scaled.max(axis=1)
-    return np.asarray(peak + np.log(np.exp(scaled - peak[:, None]).sum(axis=1)))
+    return log_sum(scaled, (1,))[:, 0]
 
 
 def _peak(draws: int, law: Noise) -> float:

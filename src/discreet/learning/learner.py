@@ -133,15 +133,13 @@ def _tell(learned: Any, called: Mapping[str, Any], statement: Statement | None) 
 
 
 def estimate_rows(measured: Sequence[Measurement]) -> float:
-    """The number of rows: the mean of the tables' noisy totals, weighed by inverse variance."""
-    variances = [found.law.variance * found.cells for found in measured]
+    """The number of rows: the mean of the tables' noisy totals over the share they count, by inverse variance."""
+    totals = [found.noisy.total() / float(found.rate) for found in measured]
+    variances = [found.law.variance * found.cells / float(found.rate) ** 2 for found in measured]
     if min(variances) <= 0:
-        return measured[variances.index(min(variances))].noisy.total()
+        return totals[variances.index(min(variances))]
     precision = math.fsum(1.0 / variance for variance in variances)
-    return (
-        math.fsum(found.noisy.total() / variance for found, variance in zip(measured, variances, strict=True))
-        / precision
-    )
+    return math.fsum(total / variance for total, variance in zip(totals, variances, strict=True)) / precision
 
 
 def arrange_graph(dag: DAG, schema: Schema) -> DAG:

@@ -15,9 +15,10 @@ from typing import Any
 
 from discreet.rows.limits import Limits
 from discreet.rows.readers import sources
-from discreet.rows.readers.duck import NUMBER, Kind, classify_type
+from discreet.rows.readers.duck import Kind, classify_type
 from discreet.values.errors import DataError, SchemaError
 from discreet.values.schema import Attribute, Schema
+from discreet.values.schema.columns import NUMBER
 from discreet.values.schema.document import write_toml
 from discreet.values.text import show
 
@@ -71,11 +72,11 @@ class Draft:
         return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def draft_schema(path: str, *, most_levels: int = MOST_LEVELS, limits: Limits | None = None) -> Draft:
+def draft_schema(path: str, *, most_levels: int = MOST_LEVELS) -> Draft:
     """Propose a schema for a CSV, Parquet or Arrow file, or 'file.duckdb::table'."""
     if not 2 <= most_levels <= 1000:
         raise SchemaError(f"a draft lists between 2 and 1000 levels, not {most_levels}")
-    allowed = limits or Limits()
+    allowed = Limits()
     base, mark, table = path.rpartition("::")
     if mark and sources.look_up_path(path) == "nothing":
         source = sources.open_duckdb_file(base, table, allowed)

@@ -192,9 +192,8 @@ class PostgresStore:
                 raise LedgerError(
                     f"the ledger {self._place} refused: {problem.diag.message_primary}"
                 ) from None
-            if isinstance(
-                problem, psycopg.ProgrammingError
-            ):  # its text may quote the address, password and all
+            # Its text may quote the address, password and all.
+            if isinstance(problem, psycopg.ProgrammingError):
                 raise LedgerError("the address of the ledger is not a valid postgresql:// address") from None
             line = " ".join(str(problem).split()) or type(problem).__name__
             raise LedgerError(f"cannot reach the ledger {self._place}: {line}") from None

@@ -211,9 +211,8 @@ class SqliteStore:
         except sqlite3.Error as problem:
             kind = Damaged if _code(problem).startswith("SQLITE_CORRUPT") else LedgerError
             raise kind(self._explain(problem)) from problem
-        except (
-            UnicodeDecodeError
-        ) as problem:  # SQLite's own message, quoting a part of the file that is damaged
+        # SQLite's own message, quoting a part of the file that is damaged.
+        except UnicodeDecodeError as problem:
             raise Damaged(f"the ledger {self._path} is damaged: its layout is not readable") from problem
         except OSError as problem:
             raise LedgerError(f"cannot use the ledger {self._path}: {problem.strerror}") from problem

@@ -71,6 +71,14 @@ def read_text(path: str | os.PathLike[str], limit: int) -> str:
         raise FormatError(f"{source}, line {line}: byte {data[error.start]:#04x} is not UTF-8 text") from None
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it, if it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FormatError(f"{folder}: cannot be made: {error.strerror}") from None
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

@@ -68,8 +68,6 @@ def bound(
     method: Method = "both",
     seconds: float = 10.0,
     precision: float = PRECISION,
-    tries: int = TRIES,
-    starts: int = STARTS,
     max_work: int | None = None,
 ) -> Bracket:
     """Bound E[f(targets) | evidence] over the strong extension, for each f along the first axis of `functions`.
@@ -81,17 +79,16 @@ def bound(
     problem = pose(dag, lower, upper, targets, functions, evidence)
     if problem.settled:
         return Bracket(problem.functions, problem.functions, problem.functions, problem.functions)
-    doubled = np.concatenate(
-        [problem.functions, -problem.functions]
-    )  # an upper bound on f is a lower one on −f
-    elimination = None if method == "outer" else plan_elimination(problem, len(doubled) * starts)
+    # An upper bound on f is a lower one on −f.
+    doubled = np.concatenate([problem.functions, -problem.functions])
+    elimination = None if method == "outer" else plan_elimination(problem, len(doubled) * STARTS)
     if elimination is None:
-        return _fold(bound_outside(problem, doubled, tries, max_work), None)
-    inner = descend(problem, doubled, elimination, starts=starts)
+        return _fold(bound_outside(problem, doubled, TRIES, max_work), None)
+    inner = descend(problem, doubled, elimination)
     if method == "inner":
         low, high = problem.ranges
         return _fold(Sides(np.concatenate([low, -high]), False), inner.values)
-    found, inductions, best = search_outside(problem, doubled, inner.values, tries, max_work)
+    found, inductions, best = search_outside(problem, doubled, inner.values, TRIES, max_work)
     if method == "exact" and not found.coarse:
         from discreet.compute.bounds.exact import search
 

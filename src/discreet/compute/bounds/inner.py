@@ -66,17 +66,15 @@ class Inner:
     conditionals: tuple[Floats, ...]
 
 
-def descend(
-    problem: Problem, functions: Floats, elimination: Elimination, *, starts: int = STARTS, seed: int = 0
-) -> Inner:
+def descend(problem: Problem, functions: Floats, elimination: Elimination) -> Inner:
     """An upper bound on the minimum of E[f | e] for each f, attained by the conditionals that are returned."""
     count = len(functions)
-    conditionals = _begin(problem, count, starts, np.random.default_rng(seed))
-    wanted = np.tile(functions, (starts, *[1] * (functions.ndim - 1)))
+    conditionals = _begin(problem, count, np.random.default_rng(0))
+    wanted = np.tile(functions, (STARTS, *[1] * (functions.ndim - 1)))
     values = improve(elimination, wanted, conditionals)
     if np.isinf(values[:count]).any():
         raise ImpossibleEvidence("the evidence has probability zero in every network of the credal set")
-    best = values.reshape(starts, count).argmin(axis=0) * count + np.arange(count)
+    best = values.reshape(STARTS, count).argmin(axis=0) * count + np.arange(count)
     flat = functions.reshape(count, -1)
     reached = np.clip(values[best], flat.min(axis=1), flat.max(axis=1))  # a mean that rounding pushed out
     return Inner(reached, tuple(found[best] for found in conditionals))
@@ -93,12 +91,12 @@ def evaluate(
         return (joint * functions).sum(axis=axes) / known, known, tape
 
 
-def _begin(problem: Problem, count: int, starts: int, rng: np.random.Generator) -> list[Floats]:
+def _begin(problem: Problem, count: int, rng: np.random.Generator) -> list[Floats]:
     found = []
     for local in problem.locals:
         sets = local.sets
         drawn = [np.repeat(sets.centre, count, axis=0)]
-        drawn += [sets.choose(rng.random((count, *sets.lower.shape[1:]))) for _ in range(starts - 1)]
+        drawn += [sets.choose(rng.random((count, *sets.lower.shape[1:]))) for _ in range(STARTS - 1)]
         found.append(np.concatenate(drawn))
     return found
 

@@ -173,9 +173,9 @@ def count_children(problem: Problem) -> dict[str, int]:
     return found
 
 
-def order_forward(problem: Problem, seed: int = 0) -> list[int]:
+def order_forward(problem: Problem) -> list[int]:
     """Parents before children, with small tables; `TooLarge` if none of several tries has few enough cells."""
-    tries = [_order(problem, random.Random(seed + k), noise=float(k > 0)) for k in range(TRIES)]
+    tries = [_order(problem, random.Random(k), noise=float(k > 0)) for k in range(TRIES)]
     cells, order = min(tries)
     if cells > MOST_CELLS:
         raise TooLarge(f"the program would have {cells:,} cells; at most {MOST_CELLS:,} are tried")
@@ -251,9 +251,8 @@ class Solver:
         highs.clearSolver()
         highs.changeColsCost(len(at), at, cost)
         highs.setOptionValue("mip_abs_gap", gap)
-        highs.setOptionValue(
-            "time_limit", highs.getRunTime() + seconds
-        )  # its clock runs on from solve to solve
+        # Its clock runs on from solve to solve.
+        highs.setOptionValue("time_limit", highs.getRunTime() + seconds)
         highs.run()
         info = highs.getInfo()
         found = None

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.cli.options import AsJson, read_amount
-from discreet.doors.cli.printing import open_console, print_json
+from discreet.doors.cli.terminal import AsJson, open_console, print_json
 from discreet.values.errors import DataError
 
 if TYPE_CHECKING:
@@ -73,11 +72,12 @@ def audit(
     from discreet.judge.report_parts.audit_section import make_audit_page
     from discreet.judge.report_parts.power_plot import draw_audit, make_svg
     from discreet.networks.formats.release import read_release
+    from discreet.values.budget import choose_budget
     from discreet.values.files import write_text
 
     levels = _read_levels(errors)
     stated = any(amount is not None for amount in (epsilon, delta, rho))
-    promise = read_amount("a promise is", epsilon, delta, rho) if stated else None
+    promise = choose_budget(epsilon=epsilon, delta=delta, rho=rho, what="a promise is") if stated else None
     document = None if report is None else read_release(release)  # told before the work, not after it
     typer.echo(WARNING, err=True)
     found = run_audit(

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.cli.options import AsJson, AtMost, Person, read_amount
-from discreet.doors.cli.printing import open_console, print_json
+from discreet.doors.cli.terminal import AsJson, AtMost, Person, open_console, print_json
 
 if TYPE_CHECKING:
     from discreet.core.book import Account, Entry
@@ -42,9 +41,10 @@ def init(
     from discreet.core.book import spell
     from discreet.core.ledger import require_line
     from discreet.entrance import open_ledger
+    from discreet.values.budget import choose_budget
     from discreet.values.unit import Unit
 
-    budget = read_amount("a budget is", epsilon, delta, rho)
+    budget = choose_budget(epsilon=epsilon, delta=delta, rho=rho, what="a budget is")
     kind = Unit.choose(unit, person, at_most) or Unit.ADD_REMOVE
     require_line("an account name", account)  # before the ledger is made: a refusal leaves nothing behind
     with open_ledger(ledger, create=True) as opened:

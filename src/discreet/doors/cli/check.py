@@ -1,4 +1,4 @@
-"""`discreet verify` and `discreet compare`: does a release add up, and how far are two networks apart?"""
+"""`discreet verify`, `compare` and `report`: does a release add up, how far are two networks apart, and a page."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.cli.options import AsJson
-from discreet.doors.cli.printing import open_console, print_json
+from discreet.doors.cli.terminal import AsJson, open_console, print_json
 
 if TYPE_CHECKING:
     from discreet.judge.comparison import NetworkDistance
 
 Model = Annotated[str, typer.Argument(help="A release or network (.json) or BIF file.")]
+Document = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release document (.json).")]
 
 
 def verify(
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release document (.json).")],
+    release: Document,
     ledger: Annotated[
         str | None,
         typer.Option(metavar="LEDGER", help="Hold the release against the ledger that paid for it, too."),
@@ -40,11 +40,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def compare(
-    one: Model,
-    other: Model,
-    as_json: AsJson = False,
-) -> None:
+def compare(one: Model, other: Model, as_json: AsJson = False) -> None:
     """Compare two networks over the same attributes: conditionals by L1 and KL, marginals by total variation."""
     from discreet.judge.comparison import compare as run
 
@@ -53,6 +49,23 @@ def compare(
         print_json(found.to_json())
     else:
         _print_distances(found)
+
+
+def report(
+    release: Document,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = Path(
+        "report.html"
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Write a report on a release as one HTML file that needs nothing else, for a browser or a printer."""
+    from discreet.judge.report import write_report
+
+    write_report(release, out)
+    if as_json:
+        print_json({"written": str(out)})
+    else:
+        typer.echo(out)
 
 
 def _print_distances(found: NetworkDistance) -> None:

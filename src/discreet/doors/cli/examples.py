@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.doors.cli.options import AsJson
+from discreet.doors.cli.terminal import AsJson, print_json
 from discreet.values.errors import FormatError
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def examples(
 
     written = write_example(bundled.load(name), name, folder, rows)
     if as_json:
-        typer.echo(json.dumps({"written": [str(path) for path in written]}))
+        print_json({"written": [str(path) for path in written]})
         return
     for path in written:
         typer.echo(path)
@@ -73,7 +72,7 @@ def examples(
 def write_example(network: Network, name: str, folder: Path, rows: int) -> list[Path]:
     """Write the files of an example; files of these names that hold something else are left alone and refused."""
     from discreet.networks.formats.bif import format_bif
-    from discreet.values.files import write_text
+    from discreet.values.files import make_folder, write_text
     from discreet.values.schema.document import write_toml
 
     texts = {
@@ -89,10 +88,7 @@ def write_example(network: Network, name: str, folder: Path, rows: int) -> list[
         others.append(table)  # somebody's own table, perhaps a real one
     if others:
         raise FormatError(f"{others[0]} is there already and is not this example's; name another folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FormatError(f"{folder}: cannot be made: {error.strerror}") from None
+    make_folder(folder)
     for file, text in texts.items():
         write_text(folder / file, text)
     if not table.exists():

@@ -11,10 +11,10 @@ from typing import Annotated
 
 import typer
 
-from discreet.doors.cli import ask, audit, budget, check, examples, release, report, schema
+from discreet.doors.cli import ask, audit, budget, check, examples, release, schema
 from discreet.values.errors import DiscreetError
 
-FINE, PROBLEMS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+FINE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
 app = typer.Typer(
     name="discreet",
@@ -35,7 +35,7 @@ app.command(
 )(release.release)
 app.command(epilog="Example: discreet verify published/release.json --ledger clinic.ledger")(check.verify)
 app.command(epilog="Example: discreet compare published/release.json truth.bif")(check.compare)
-app.command(epilog="Example: discreet report published/release.json --out report.html")(report.report)
+app.command(epilog="Example: discreet report published/release.json --out report.html")(check.report)
 app.command(
     epilog='Example: discreet query release.json "P(lung | smoke=yes)" "MPE(dysp=yes)" --interval calibrated'
 )(ask.query)

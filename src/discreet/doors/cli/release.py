@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.cli.options import AsJson, AtMost, Person
-from discreet.doors.cli.printing import print_json
+from discreet.doors.cli.schema import count_guesses
+from discreet.doors.cli.terminal import AsJson, AtMost, Person, print_json
 from discreet.values.errors import MechanismError
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def read_reviewed(schema: Path) -> Schema:
     from discreet.values.schema import Schema
 
     declared = Schema.read(schema)
-    guesses = schema.read_text("utf-8").count("review: this is public")
+    guesses = count_guesses(schema)
     if guesses:
         typer.echo(
             f"warning: {guesses} guesses in {schema} came from rows and are not reviewed yet", err=True

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from discreet.doors.cli.terminal import print_json
 
 app = typer.Typer(
     help="The public declaration of a table. Example: discreet schema draft patients.csv --out schema.toml"
@@ -58,14 +59,19 @@ def check(
 
         open_counter(data, declared).close()
     if as_json:
-        typer.echo(json.dumps(declared.to_json(), indent=2, ensure_ascii=False))
+        print_json(declared.to_json())
         return
     for attribute in declared:
         typer.echo(f"{attribute.name}: {_list_levels(attribute.levels)}")
-    guesses = schema.read_text("utf-8").count("review: this is public")
+    guesses = count_guesses(schema)
     if guesses:
         typer.echo(f"{guesses} guesses of the draft are not reviewed yet")
     typer.echo("sound" if data is None else f"sound, and every row of {data} fits")
+
+
+def count_guesses(schema: Path) -> int:
+    """How many guesses of a draft are still marked in a schema file."""
+    return schema.read_text("utf-8").count("review: this is public")
 
 
 def _list_levels(levels: tuple[str, ...]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.compute.inference.propagation import log_sum
 from discreet.judge.attacks.codes import Codes, Floats, count_rows, flatten_codes, join_rows, take_rows
 from discreet.judge.attacks.guess_bound import Guesses
 from discreet.judge.attacks.power import rank_scores
@@ -43,31 +44,29 @@ class OneRun:
     delta: float
 
     @property
+    def _doubt(self) -> float:
+        return (1.0 - self.confidence) / len(self.guesses)
+
+    @property
     def epsilon(self) -> float:
         """The ε (at δ) that the learner really spends at least, with the stated confidence."""
-        share = (1.0 - self.confidence) / len(self.guesses)
-        return max(found.prove(1.0 - share, self.delta) for found in self.guesses)
+        return max(found.prove(1.0 - self._doubt, self.delta) for found in self.guesses)
 
     @property
     def resolution(self) -> float:
         """The largest ε that this audit could have proved, had every guess been right."""
-        share = (1.0 - self.confidence) / len(self.guesses)
-        return max(found.resolve(1.0 - share) for found in self.guesses)
+        return max(found.resolve(1.0 - self._doubt) for found in self.guesses)
 
     def refutes(self, budget: Budget) -> bool:
         """Whether a promise is refuted; one that is kept is refuted with probability at most 1 − confidence."""
-        share = (1.0 - self.confidence) / len(self.guesses)
-        return any(found.refutes(budget, share) for found in self.guesses)
+        return any(found.refutes(budget, self._doubt) for found in self.guesses)
 
     def detects(self, claim: float, truth: float) -> float:
         """At best, the chance that a learner which claims one ε and spends another is caught by this many canaries."""
-        share = (1.0 - self.confidence) / len(self.guesses)
-        return max(found.detects(claim, truth, share) for found in self.guesses)
+        return max(found.detects(claim, truth, self._doubt) for found in self.guesses)
 
     def __str__(self) -> str:
-        best = max(
-            self.guesses, key=lambda found: found.prove(1.0 - (1.0 - self.confidence) / len(self.guesses))
-        )
+        best = max(self.guesses, key=lambda found: found.prove(1.0 - self._doubt))
         return (
             f"ε ≥ {self.epsilon:.2f} with confidence {self.confidence:g}: {best.right} of {best.made} guesses about "
             f"{self.canaries} canaries are right; no outcome could have proved more than ε ≥ {self.resolution:.2f}, "
@@ -124,9 +123,8 @@ def score_canaries(release: Published, canaries: Codes, background: Codes | None
     if release.measurements:
         score = np.zeros(count_rows(canaries))
         for measurement in release.measurements:
-            if (
-                measurement.rate == 1
-            ):  # of a secret sample a canary is told too seldom to be worth the formula
+            # Of a secret sample a canary is told too seldom to be worth the formula.
+            if measurement.rate == 1:
                 score += _score_table(measurement, canaries, background)
         return score
     if release.dag is None or release.cpts is None:
@@ -156,10 +154,7 @@ def _score_table(measurement: Measurement, canaries: Codes, background: Codes | 
 
 def _log_mix(measurement: Measurement, noise: npt.NDArray[np.int64], chances: Floats) -> Floats:
     logs = measurement.law.log_pmf(noise) + np.log(chances)
-    peak = np.maximum(logs.max(axis=1), -1e300)
-    return np.asarray(
-        np.where(peak > -1e299, peak + np.log(np.exp(logs - peak[:, None]).sum(axis=1)), -np.inf)
-    )
+    return log_sum(logs, (1,))[:, 0]
 
 
 def _subtract(first: Floats, second: Floats) -> Floats:

@@ -29,7 +29,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from discreet.compute.inference.propagation import log_sum
 from discreet.judge.attacks.codes import Codes, Floats, count_rows, flatten_codes, take_rows
+from discreet.learning.learner import estimate_rows
 from discreet.values.measurement import Exact, Law, Measurement
 
 Integers = npt.NDArray[np.int64]
@@ -46,14 +48,8 @@ LEAST_VARIANCE = 0.25
 
 
 def estimate_total(measurements: Sequence[Measurement]) -> int:
-    """The number of rows, from the noisy totals of all tables by inverse variance; at least 1."""
-    whole = [found for found in measurements if found.rate == 1] or measurements
-    exact = [found for found in whole if isinstance(found.law, Exact)]
-    if exact:
-        return max(1, round(exact[0].noisy.total() / float(exact[0].rate)))
-    weights = [float(found.rate) ** 2 / (found.law.variance * found.cells) for found in whole]
-    totals = [found.noisy.total() / float(found.rate) for found in whole]
-    return max(1, round(float(np.average(totals, weights=weights))))
+    """The number of rows, from the noisy totals of all tables; at least 1."""
+    return max(1, round(estimate_rows([found for found in measurements if found.rate == 1] or measurements)))
 
 
 def score_noisy(measurements: Sequence[Measurement], reference: Codes, rows: int, codes: Codes) -> Floats:
@@ -161,7 +157,7 @@ def _mix(
     log_prior = np.concatenate([np.zeros((len(b), 1)), np.cumsum(ratios[:, :-1], axis=1)], axis=1)
     log_prior = np.where(inside, log_prior, -np.inf)
     together = log_prior + law.log_pmf(noisy[:, None] - np.where(inside, others, low[:, None]))
-    return _log_sum(together) - _log_sum(log_prior)
+    return (log_sum(together, (1,)) - log_sum(log_prior, (1,)))[:, 0]
 
 
 def _weigh_exact(noisy: Integers, first: Floats, rest: Floats, rows: int) -> Floats:
@@ -169,8 +165,3 @@ def _weigh_exact(noisy: Integers, first: Floats, rest: Floats, rows: int) -> Flo
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log(noisy / rows) + np.log((first + rest + rows - 1.0) / (first + noisy - 1.0))
     return np.where(noisy > 0, ratio, -np.inf)
-
-
-def _log_sum(values: Floats) -> Floats:
-    peak = values.max(axis=1)
-    return np.asarray(peak + np.log(np.exp(values - peak[:, None]).sum(axis=1)))

@@ -240,9 +240,8 @@ class CodedCounter:
 
     def _join(self, kept: list[Batch]) -> Held:
         codes: dict[str, npt.NDArray[Any]] = {}
-        for name in reversed(
-            self._schema.names
-        ):  # popped from the end, so that nothing is held twice for long
+        # Popped from the end, so that nothing is held twice for long.
+        for name in reversed(self._schema.names):
             codes[name] = np.concatenate([batch.codes.pop() for batch in kept])
         weights = [batch.weights for batch in kept if batch.weights is not None]
         return codes, np.concatenate(weights) if weights else None

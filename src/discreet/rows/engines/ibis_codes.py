@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet.rows.readers.duck import NUMBER, find_whole_levels
 from discreet.values.errors import DataError
 from discreet.values.schema import Attribute
 from discreet.values.schema.bins import Bins
-from discreet.values.schema.columns import EXACT
+from discreet.values.schema.columns import EXACT, NUMBER, find_whole_levels
 from discreet.values.text import show
 
 FEW = 64
@@ -87,9 +86,8 @@ def _make_whole(column: Any) -> Any:
     if kind.is_integer():
         return column
     limit = ibis.literal(EXACT if kind.is_floating() else 2**63 - 1)
-    small = ibis.ifelse(
-        (column <= limit) & (column >= -limit), column, ibis.null(kind)
-    )  # NaN sorts above all
+    # NaN sorts above all.
+    small = ibis.ifelse((column <= limit) & (column >= -limit), column, ibis.null(kind))
     whole = small.cast("int64")
     return ibis.ifelse(whole == small, whole, ibis.null("int64"))
 

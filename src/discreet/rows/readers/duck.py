@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -28,7 +27,7 @@ from discreet.rows.readers.sources import Source
 from discreet.values.errors import DataError, DiscreetError, TooLarge
 from discreet.values.schema import Attribute, Schema
 from discreet.values.schema.bins import Bins
-from discreet.values.schema.columns import EXACT
+from discreet.values.schema.columns import EXACT, NUMBER, find_whole_levels
 from discreet.values.text import show
 
 BATCH = 1 << 17
@@ -327,10 +326,6 @@ Kind = Literal["text", "integer", "decimal", "float", "boolean"]
 LISTED_SPAN = 2**12
 """Up to this many consecutive integers, a level is looked up in a list; beyond, by its text."""
 
-NUMBER = r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf)"
-"""The texts that `values.schema.columns.read_number` takes for numbers, as a pattern for engines."""
-
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 
 
@@ -368,12 +363,6 @@ def write_code(attribute: Attribute, column: str, kind: Kind) -> str:
         parts.append(f"CASE WHEN {absent} THEN {attribute.size - 1} END")
     whole = "UTINYINT" if attribute.size <= 256 else "USMALLINT"
     return f"CAST(COALESCE({', '.join([*parts, 'NULL'])}) AS {whole})"
-
-
-def find_whole_levels(attribute: Attribute) -> dict[int, int]:
-    """The code of each level that is the decimal text of a 64-bit integer."""
-    found = {int(level): code for code, level in enumerate(attribute.levels) if _WHOLE.fullmatch(level)}
-    return {value: code for value, code in found.items() if -(2**63) <= value < 2**63}
 
 
 def _write_text_code(attribute: Attribute, text: str) -> list[str]:

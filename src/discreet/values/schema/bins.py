@@ -68,9 +68,8 @@ class Bins:
         """The bin of each number, or -1 for NaN and for a number beyond the finite outermost edges."""
         inner = np.asarray(self.edges[1:-1])
         found = np.searchsorted(inner, values, side="right" if self.closed == "left" else "left")
-        found[
-            ~((values >= self.edges[0]) & (values <= self.edges[-1]))
-        ] = -1  # negated, so that NaN is outside
+        # Negated, so that NaN is outside.
+        found[~((values >= self.edges[0]) & (values <= self.edges[-1]))] = -1
         return found
 
     def draw(self, codes: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[np.float64]:

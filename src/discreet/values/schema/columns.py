@@ -41,14 +41,22 @@ EXACT = 2**53
 REMEMBERED = 2**16
 """How many texts of numbers are remembered with their bins; parsing each anew costs ten times as much."""
 
-_NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf)")
+NUMBER = r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf)"
+"""The texts that count as numbers, as a pattern that engines know, too."""
+
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _NOTHING = frozenset({"NAType", "NaTType", "NoneType"})
 
 
 def read_number(text: str) -> float | None:
     """The number that a text such as '-3', '4.5', '1e6' or 'inf' writes, or None."""
-    return float(text) if _NUMBER.fullmatch(text) else None
+    return float(text) if re.fullmatch(NUMBER, text) else None
+
+
+def find_whole_levels(attribute: Attribute) -> dict[int, int]:
+    """The code of each level that is the decimal text of a 64-bit integer."""
+    found = {int(level): code for code, level in enumerate(attribute.levels) if _WHOLE.fullmatch(level)}
+    return {value: code for value, code in found.items() if -(2**63) <= value < 2**63}
 
 
 def encode_column(attribute: Attribute, column: Any, *, first_row: int = 1) -> Array:
@@ -220,8 +228,8 @@ def _is_hashable(value: object) -> bool:
 
 def _number_matcher(attribute: Attribute) -> Callable[[Array], Array]:
     """The vectorised twin of `_Matcher` for arrays of numbers."""
-    whole = {int(level): code for code, level in enumerate(attribute.levels) if _WHOLE.fullmatch(level)}
-    keys = np.array(sorted(key for key in whole if -(2**63) <= key < 2**63), dtype=np.int64)
+    whole = find_whole_levels(attribute)
+    keys = np.array(sorted(whole), dtype=np.int64)
     codes = np.array([whole[int(key)] for key in keys], dtype=np.int32)
 
     def match_numbers(values: Array) -> Array:

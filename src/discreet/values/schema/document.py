@@ -230,9 +230,8 @@ def _write_branch(group: Group, wrap: bool = False) -> str:
     if inner:
         return f"{prefix}{{ {', '.join(_write_branch(node) for node in inner)} }}"
     nodes = _write_nodes(group.members)
-    return (
-        _write_array(prefix, nodes) if wrap else f"{prefix}[{', '.join(nodes)}]"
-    )  # an inline table has one line
+    # An inline table has one line.
+    return _write_array(prefix, nodes) if wrap else f"{prefix}[{', '.join(nodes)}]"
 
 
 def _write_nodes(members: tuple[str | Group, ...]) -> list[str]:

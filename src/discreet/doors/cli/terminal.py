@@ -1,14 +1,25 @@
-"""How commands print: tables that fit a terminal, and JSON."""
+"""What commands share: options, tables that fit a terminal, JSON."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+Person = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="Protect people, not rows: the column with their ids. Needs --at-most."
+    ),
+]
+AtMost = Annotated[
+    int | None, typer.Option("--at-most", metavar="K", help="At most K rows of each person count.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 PIPE_WIDTH = 160
 """A pipe has no width to fit."""
