@@ -160,6 +160,14 @@ def open_airlock(
         return Airlock(counter, schema, book, opened, stack.pop_all().close)
 
 
+def has_account(ledger: str | os.PathLike[str], account: str) -> bool:
+    """Whether there is a ledger with this account."""
+    if not (_is_address(os.fspath(ledger)) or Path(ledger).exists()):
+        return False
+    with open_ledger(ledger) as opened:
+        return any(found.name == account for found in opened.accounts())
+
+
 def read_kind(spend: Finite, budget: Finite) -> Finite:
     """A spend in the kind of a budget: a pure ε is also an (ε, 0)."""
     if isinstance(spend, PureDP) and isinstance(budget, ApproxDP):
