@@ -41,8 +41,8 @@ def open_counter(
     "clinic.duckdb::visits". Counted where it is, so that only tables come back: an Ibis table, a Spark frame,
     or a text such as "postgresql://host/db::visits".
 
-    `weight` names a column of non-negative integers for rows that were aggregated before; a table then sums
-    the weights, and adding or removing one unit of weight, not one row, changes a cell by one.
+    `weight` names a column of non-negative integers for rows that were aggregated before; a table then sums the
+    weights, each of them cut off at what the `unit` allows, if it is one of rows with weights.
     `numbers` names columns that may be summed, each a number in every row. Of each person of the `unit` at most so many
     rows count as it says.
     """
@@ -113,7 +113,6 @@ def open_airlock(
     request: str = "",
     sets: Sequence[Sequence[str]] = (),
     memory: int | str | None = None,
-    weight: str | None = None,
     numbers: Sequence[str] = (),
 ) -> Airlock:
     """Read and check every row, and open the account that pays for what is asked of them.
@@ -147,7 +146,9 @@ def open_airlock(
             elif book.durable and not create:
                 book.account(name)  # refused, with the names there are
         protected = protected or Unit.ADD_REMOVE
-        counter = open_counter(data, schema, memory=memory, weight=weight, numbers=numbers, unit=protected)
+        counter = open_counter(
+            data, schema, memory=memory, weight=protected.weight or None, numbers=numbers, unit=protected
+        )
         stack.callback(counter.close)
         counter.check(list(sets))
         if book is None:
@@ -160,6 +161,14 @@ def open_airlock(
                 raise BudgetError(f"account {name!r} is not open in the ledger yet; give its budget")
             opened = book.open_account(name, whole, protected)
         return Airlock(counter, schema, book, opened, stack.pop_all().close)
+
+
+def has_account(ledger: str | os.PathLike[str], account: str) -> bool:
+    """Whether there is a ledger with this account."""
+    if not (_is_address(os.fspath(ledger)) or Path(ledger).exists()):
+        return False
+    with open_ledger(ledger) as opened:
+        return any(found.name == account for found in opened.accounts())
 
 
 def read_kind(spend: Finite, budget: Finite) -> Finite:

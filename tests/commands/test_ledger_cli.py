@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import resource
 import sqlite3
@@ -184,3 +185,14 @@ def test_help_is_quick_and_a_closed_pipe_is_no_error() -> None:
         check=True,
     )
     assert closed.stderr == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
+def test_a_ledger_is_its_owners_alone(tmp_path: Path) -> None:
+    """Who asked what of whom is nobody else's business, whatever the umask."""
+    before = os.umask(0)
+    try:
+        assert main(["budget", "init", str(tmp_path / "ledger"), "--account", "a", "--epsilon", "1"]) == 0
+    finally:
+        os.umask(before)
+    assert (tmp_path / "ledger").stat().st_mode & 0o777 == 0o600

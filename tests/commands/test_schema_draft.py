@@ -116,3 +116,27 @@ def test_what_cannot_be_drafted_is_refused(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises((DataError, SchemaError)):
         _ = draft_schema(str(path)).schema
+
+
+def test_whoever_protects_rows_of_people_is_told_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A column of repeated ids beside the schema: the first release on a new account says so, the next does not."""
+    rows = tmp_path / "visits.csv"
+    rows.write_text(
+        "patient_id,serial_no,x\n" + "".join(f"P{i % 40},{i},{'ab'[i % 2]}\n" for i in range(200)), "utf-8"
+    )
+    (tmp_path / "schema.toml").write_text('[attributes.x]\nlevels = ["a", "b"]\n', "utf-8")
+    command = [
+        "release", str(rows), "--schema", str(tmp_path / "schema.toml"), "--epsilon", "1", "--account", "a",
+        "--ledger", str(tmp_path / "ledger"), "--create-ledger", "--out", str(tmp_path / "r.json"),
+    ]  # fmt: skip
+    assert main(command) == 0
+    assert "'patient_id' repeats" in (said := capsys.readouterr().err) and "--person patient_id" in said
+    assert main(command) == 0
+    assert "repeats" not in capsys.readouterr().err
+    people = [*command, "--person", "patient_id", "--at-most", "2"]
+    people[people.index("a")] = "b"
+    assert main(people) == 0
+    said = capsys.readouterr()
+    assert "repeats" not in said.err and "any one person" in said.out

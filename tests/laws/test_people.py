@@ -122,7 +122,7 @@ def test_what_does_not_hold_for_people_is_refused() -> None:
     with pytest.raises(BudgetError, match="--at-most needs --person"):
         Unit("add-remove", "", 2)
     for bad in (0, 1001, 2.5):
-        with pytest.raises(BudgetError, match="rows may count"):
+        with pytest.raises(BudgetError, match="--at-most must be a number"):
             Unit("add-remove", "id", bad)  # type: ignore[arg-type]
 
 
@@ -167,6 +167,26 @@ def test_learners_run_for_people(learn: object) -> None:
         assert network.provenance is not None and network.provenance.unit == person(2)
         assert network.provenance.statement is not None
         assert airlock.remaining == PureDP(1)
+
+
+@pytest.mark.parametrize("cap", [1, 3, 900])
+def test_a_row_with_a_weight_counts_at_most_so_often(cap: int) -> None:
+    unit = Unit("add-remove", weight="n", at_most=cap)
+    assert unit.moves == (cap,) and Unit.read(unit.value) == unit
+    rows = {"x": list("abc"), "y": list("010"), "n": [900, 2, 0]}
+    with open_airlock(rows, SCHEMA, budget=PureDP(10**6), unit=unit) as airlock:
+        (found,) = airlock.measure([("x",)], spend=10**6)
+        assert found.noisy.values.tolist() == [min(900, cap), min(2, cap), 0]
+        assert found.law.scale * 10**6 == pytest.approx(cap)
+    for bad in (
+        {"person": "id", "weight": "n"},
+        {"weight": "n", "at_most": 10**7},
+        {"weight": "n", "at_most": 0},
+    ):
+        with pytest.raises(BudgetError):
+            Unit("add-remove", **bad)  # type: ignore[arg-type]
+    with pytest.raises(BudgetError, match="replacing it would change"):
+        Unit("replace-one", weight="n", at_most=2)
 
 
 def test_ids_are_no_attributes_and_cannot_be_weighed() -> None:

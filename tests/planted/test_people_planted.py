@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from chance import SURE, within_attempts
-from discreet.entrance import open_airlock
+from discreet.core.counter import TrueCounts
+from discreet.core.queries import Tables
+from discreet.entrance import open_airlock, open_counter
 from discreet.judge.empirical_epsilon import EpsilonBound, empirical_epsilon
 from discreet.rows import people
+from discreet.values.budget import PureDP
 from discreet.values.schema import Schema
 from discreet.values.unit import Unit
 
@@ -75,3 +79,30 @@ def is_guessable(hash_ids: Callable[[list[str], bytes], np.ndarray]) -> bool:
 def test_an_id_that_is_hashed_without_a_key_is_caught() -> None:
     assert not is_guessable(people.hash_ids)
     assert is_guessable(lambda ids, key: people.hash_ids(ids, b"always the same."))
+
+
+HEAVY = {"x": ["a", "b"], "n": [900, 1]}
+LIGHT = {"x": ["b"], "n": [1]}
+"""The neighbour without the row that stands for 900."""
+
+
+def audit_weight(cap: int, claimed: Unit) -> EpsilonBound:
+    """What runs with and without a heavy row prove, if weights are cut off at `cap` and noise is made for the claim."""
+    unit = Unit("add-remove", weight="n", at_most=cap)
+
+    def release(rows: dict[str, list[Any]]) -> Callable[[int], np.ndarray]:
+        counter = open_counter(rows, SCHEMA, weight="n", unit=unit)
+        counts = TrueCounts(counter, SCHEMA.sizes)
+        query = Tables.price([("x",)], PureDP(1), unit=claimed)
+        return lambda trials: np.array(
+            [query.read(query.draw(counts))[0].noisy.values for _ in range(trials)]
+        )
+
+    return empirical_epsilon(release(HEAVY), release(LIGHT), trials=1000, confidence=SURE)
+
+
+def test_a_weight_without_a_cap_in_the_sensitivity_is_caught() -> None:
+    """As it was once: a row of weight 900 moved a count by 900, under a promise about one row."""
+    honest = audit_weight(5, Unit("add-remove", weight="n", at_most=5))
+    assert not honest.contradicts(1.0), str(honest)
+    assert within_attempts(lambda: audit_weight(900, Unit.ADD_REMOVE).contradicts(1.0))

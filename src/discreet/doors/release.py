@@ -119,10 +119,9 @@ def release(
     `data` is a file (CSV, Parquet, Arrow), a frame, a mapping of columns, or a table in a database. `graph` says what
     depends on what (a DAG, a network, the path of one, parents by name, or (parent, child) pairs); without one it is
     learned privately. The `ledger` is debited before a row is counted; asking again gives the same release for nothing.
-    With `create`, a ledger or account that is not there is made, with
-    `budget` or just what this release costs. `person` names a column of people's ids: then the promise is about people,
-    of whom `at_most` rows count each; an account keeps its unit for good. Without a ledger nothing remembers what was
-    spent: for simulations only.
+    With `create`, a ledger or account that is not there is made, with `budget` or just what this release costs.
+    `person` names a column of people's ids: then the promise is about people, of whom `at_most` rows count each; an
+    account keeps its unit for good. Without a ledger nothing remembers what was spent: for simulations only.
     `learner` and its `options` are those of `discreet.learn`; `progress` is told how far a search for the graph is.
     """
     from discreet.entrance import open_airlock, read_kind

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -181,3 +181,24 @@ def cut_round(low: float | None, high: float | None) -> tuple[float, ...] | None
     if not edges:
         edges = [float(f"{first * step:.12g}")]
     return (-math.inf, *edges, math.inf)
+
+
+ID_NAME = re.compile(
+    r"(^|[_ .-])(id|ids|nr|no|key|mrn|ssn|pid|patient|person|member|client|subject|case)($|[_ .-])", re.I
+)
+"""How columns that name people are called."""
+
+
+def find_repeated_id(path: str, known: Collection[str], limits: Limits | None = None) -> str | None:
+    """A column outside the schema that is called like an id and repeats: its people may have several rows each."""
+    source = sources.open_path(path, (), limits or Limits())
+    try:
+        for place, name in enumerate(source.names):
+            if name not in known and ID_NAME.search(name):
+                scan = f"{source.scan} AS rows({', '.join(f'c{i}' for i in range(len(source.names)))})"
+                query = f"SELECT count(c{place}) > count(DISTINCT c{place}) FROM {scan}"
+                if sources.run(source.connection, source.label, query)[0][0]:
+                    return name
+    finally:
+        source.close()
+    return None

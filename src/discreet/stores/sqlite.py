@@ -143,6 +143,8 @@ class SqliteStore:
     def _create(self) -> None:
         if not self._path.parent.is_dir():
             raise LedgerError(f"cannot make the ledger {self._path}: there is no such folder")
+        with suppress(FileExistsError):  # nobody else may read what was asked of whom, not even for a moment
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         connection = self._connect("rwc", new=True)
         try:
             connection.execute("BEGIN IMMEDIATE")

@@ -11,22 +11,26 @@ from discreet.values.errors import BudgetError
 
 MOST_ROWS_OF_A_PERSON = 1000
 """More would need so much noise that nothing is left to publish."""
+MOST_WEIGHT = 10**6
+"""The most that a row with a weight may count."""
 
-_PERSON = re.compile(r'person ("(?:[^"\\]|\\.)*"), at most ([1-9][0-9]{0,3})')
+_BOUNDED = re.compile(r'(person|row weighing) ("(?:[^"\\]|\\.)*"), at most ([1-9][0-9]{0,6})')
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One row that is added or removed, one that is replaced, or one person who is added or removed.
+    """One row that is added or removed, one that is replaced, one person who is added or removed, or one weighted row.
 
     A person is all rows with one value in the column `person`; of these at most `at_most` count, chosen by a secret
-    that depends on that person's rows alone. Rows without a value there are left out. Two tables are neighbours if they
+    that depends on that person's rows alone. Rows without a value there are left out. A row with a `weight` counts that
+    often, and at most `at_most` times. Two tables are neighbours if they
     differ in one such unit, so one unit moves a table of counts by `moves`.
     """
 
     relation: str
     person: str = ""
     at_most: int = 1
+    weight: str = ""
 
     ADD_REMOVE: ClassVar[Unit]
     REPLACE_ONE: ClassVar[Unit]
@@ -34,15 +38,16 @@ class Unit:
     def __post_init__(self) -> None:
         if self.relation not in ("add-remove", "replace-one"):
             raise BudgetError(f"the unit of privacy is add-remove or replace-one, not {self.relation!r}")
-        if not isinstance(self.at_most, int) or not 1 <= self.at_most <= MOST_ROWS_OF_A_PERSON:
+        if self.person and self.weight:
+            raise BudgetError("give a person or a weight, not both")
+        most = MOST_WEIGHT if self.weight else MOST_ROWS_OF_A_PERSON
+        if not isinstance(self.at_most, int) or not 1 <= self.at_most <= most:
+            raise BudgetError(f"--at-most must be a number from 1 to {most:,}, not {self.at_most!r}")
+        if (self.person or self.weight) and self.relation == "replace-one":
             raise BudgetError(
-                f"--at-most must be a number from 1 to {MOST_ROWS_OF_A_PERSON}, not {self.at_most!r}"
+                "people and weighted rows go with add-remove only: replacing one changes the number of rows"
             )
-        if self.person and self.relation == "replace-one":
-            raise BudgetError(
-                "--person goes with add-remove only: replacing a person changes the number of rows"
-            )
-        if self.at_most > 1 and not self.person:
+        if self.at_most > 1 and not (self.person or self.weight):
             raise BudgetError(
                 "--at-most needs --person, the column with people's ids, such as --person patient_id"
             )
@@ -52,10 +57,13 @@ class Unit:
         """The unit that is meant by its text, as it stands in ledgers and releases."""
         if isinstance(value, Unit):
             return value
-        found = _PERSON.fullmatch(value) if isinstance(value, str) else None
-        if found is not None:
-            return cls("add-remove", json.loads(found[1]), int(found[2]))
-        return cls(value)
+        found = _BOUNDED.fullmatch(value) if isinstance(value, str) else None
+        if found is None:
+            return cls(value)
+        column, most = json.loads(found[2]), int(found[3])
+        if found[1] == "person":
+            return cls("add-remove", column, most)
+        return cls("add-remove", at_most=most, weight=column)
 
     @classmethod
     def choose(
@@ -75,9 +83,10 @@ class Unit:
     @property
     def value(self) -> str:
         """The unit as one line of text, the same for the same unit."""
-        if not self.person:
+        if not (self.person or self.weight):
             return self.relation
-        return f"person {json.dumps(self.person, ensure_ascii=False)}, at most {self.at_most}"
+        what, column = ("person", self.person) if self.person else ("row weighing", self.weight)
+        return f"{what} {json.dumps(column, ensure_ascii=False)}, at most {self.at_most}"
 
     def __str__(self) -> str:
         return self.value
@@ -104,6 +113,8 @@ class Unit:
             return f"whether any one person is in the table or not (of each person at most {rows})"
         if self.fixes_rows:
             return "what any one row of the table says"
+        if self.weight:
+            return f"whether any one row is in the table or not (a row counts at most {self.at_most} times)"
         return "whether any one row is in the table or not"
 
 

@@ -131,6 +131,8 @@ def release(
     plan_files(out)  # a place that cannot be written is refused before anything is spent
     declared = read_reviewed(schema)
     options = read_options(learner, declared, encoding, require, forbid)
+    if create_ledger and unit is None and person is None:
+        _ask_about_people(data, declared, ledger, account)
     with show_progress("counting, drawing noise, estimating") as progress:
         made = make_release(
             data,
@@ -256,6 +258,25 @@ def show_progress(what: str) -> Iterator[Move | None]:
             bar.update(task, completed=done, total=total, description=f"found {last[:60]}")
 
         yield move
+
+
+def _ask_about_people(data: str, schema: Schema, ledger: str, account: str) -> None:
+    """Whoever opens an account of rows on a table with repeated ids is asked once whether these are people's."""
+    from discreet.entrance import has_account
+    from discreet.rows.draft import find_repeated_id
+
+    if "::" in data or has_account(ledger, account):
+        return
+    column = find_repeated_id(data, schema.names)
+    if column is None:
+        return
+    typer.echo(
+        f"The column {column!r} repeats. If it names people, somebody has several rows, and a promise about rows "
+        f"protects them less. To protect people, use --person {column} --at-most 4 (or another number of rows).",
+        err=True,
+    )
+    if sys.stdin.isatty() and not typer.confirm("Protect rows all the same?", err=True):
+        raise typer.Abort
 
 
 def _print_bill(made: Release) -> None:

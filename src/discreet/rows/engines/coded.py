@@ -12,7 +12,7 @@ from discreet.core.counter import Numbers, Sample
 from discreet.rows.limits import Limits
 from discreet.rows.readers.batches import Batch, Reader
 from discreet.rows.readers.duck import open_reader
-from discreet.rows.readers.recoded import RecodedReader
+from discreet.rows.readers.recoded import CappedReader, RecodedReader
 from discreet.values.errors import AirlockError, DataError, TooLarge
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
@@ -80,9 +80,13 @@ class CodedCounter:
         """A counter over a path, a `(connection, table)` pair, an Arrow table or dataset, or a frame."""
         reader = open_reader(data, schema, weight, limits, numbers, unit.person)
         try:
-            bounded = unit.at_most if unit.person else 0
             return cls(
-                reader, schema, weighted=weight is not None, limits=limits, numbers=numbers, at_most=bounded
+                CappedReader(reader, unit.at_most) if unit.weight else reader,
+                schema,
+                weighted=weight is not None,
+                limits=limits,
+                numbers=numbers,
+                at_most=unit.at_most if unit.person else 0,
             )
         except BaseException:
             reader.close()

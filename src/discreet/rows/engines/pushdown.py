@@ -49,6 +49,8 @@ class PushdownCounter:
         coded = {f"c{i}": code for i, code in enumerate(codes)}
         if weight is not None:
             coded["w"] = _require_weight(label, weight, joined[f"x{len(schema)}"])
+            if unit.weight:
+                coded["w"] = (coded["w"] > unit.at_most).ifelse(unit.at_most, coded["w"])
         self._units = self._check(joined, coded, wanted[: len(coded)])
         if joined is not given:
             self._require_single(given, joined)

@@ -1,9 +1,11 @@
-"""Rows as an encoding shows them: codes of derived attributes, looked up from those of their sources."""
+"""Rows as they are shown on: through an encoding, or with weights that are cut off."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from discreet.rows.readers.batches import Batch, Numbers, Reader
 from discreet.values.errors import DataError
@@ -44,3 +46,40 @@ class RecodedReader:
 
     def close(self) -> None:
         """Nothing: the rows belong to the source."""
+
+
+@dataclass(frozen=True, slots=True)
+class CappedReader:
+    """The same rows, none of which weighs more than the unit of privacy allows."""
+
+    source: Reader
+    most: int
+
+    @property
+    def label(self) -> str:
+        """How errors name the table."""
+        return self.source.label
+
+    def stamp(self) -> object:
+        """That of the table."""
+        return self.source.stamp()
+
+    def read(self, names: Sequence[str]) -> Iterator[Batch]:
+        """The codes of these attributes, with weights that are cut off."""
+        for batch in self.source.read(names):
+            yield replace(
+                batch, weights=None if batch.weights is None else np.minimum(batch.weights, self.most)
+            )
+
+    def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
+        """The values of these number columns, with weights that are cut off."""
+        for numbers, weights in self.source.read_numbers(names):
+            yield numbers, None if weights is None else np.minimum(weights, self.most)
+
+    def bound(self, at_most: int) -> Reader:
+        """Rows with weights are not those of people."""
+        return self
+
+    def close(self) -> None:
+        """Let go of the table."""
+        self.source.close()
