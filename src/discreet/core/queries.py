@@ -93,6 +93,9 @@ class Tables:
             if not isinstance(whole, PureDP):
                 raise AirlockError(f"sampling amplifies pure ε only; the spend is {self.cost}")
             whole = self.sample.amplify(whole)
+        charged = sum(self.charges[1:], start=self.charges[0])
+        if charged != self.cost:
+            raise AirlockError(f"the tables are charged {charged} together, not {self.cost}")
         if not (len(self.sets) == len(self.mechanisms) == len(self.charges) and whole <= self.cost):
             raise AirlockError(f"{len(self.sets)} tables that lose {whole} are not paid for by {self.cost}")
 

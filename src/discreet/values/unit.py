@@ -41,7 +41,7 @@ class Unit:
         if self.person and self.weight:
             raise BudgetError("rows of people are counted one by one: name a person or a weight, not both")
         most = MOST_WEIGHT if self.weight else MOST_ROWS_OF_A_PERSON
-        if not isinstance(self.at_most, int) or not 1 <= self.at_most <= most:
+        if type(self.at_most) is not int or not 1 <= self.at_most <= most:
             whose = "a weight counts for 1 to" if self.weight else "of a person 1 to"
             raise BudgetError(
                 f"{whose} {most:,} rows may count, not {self.at_most!r}; say --at-most 4, for example"
@@ -77,11 +77,13 @@ class Unit:
             return None if unit is None else cls.read(unit)
         if unit is not None and cls.read(unit) != cls("add-remove"):
             raise BudgetError(f"a unit is --person with --at-most, or --unit, not both: {unit} and {person}")
+        if not person or not person.strip():
+            raise BudgetError("--person needs the name of the column that holds people's ids; it is empty")
         if at_most is None:
             raise BudgetError(
                 f"of each person of {person!r} how many rows may count at most? Say --at-most 4, for example"
             )
-        return cls("add-remove", person or "", at_most)
+        return cls("add-remove", person, at_most)
 
     @property
     def value(self) -> str:
