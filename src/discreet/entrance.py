@@ -48,17 +48,17 @@ def open_counter(
     """
     limits = Limits(read_memory(memory), max_rows, threads)
     if isinstance(numbers, str):
-        raise DataError(f"the number columns are the text {numbers!r}; give a list of names")
+        raise DataError(f"numbers must be a list of column names, not the text {numbers!r}")
     if weight is not None and weight in schema:
         raise DataError(
-            f"the weight column {weight!r} is also an attribute of the schema; it can be only one of the two"
+            f"column {weight!r} cannot be the weight and an attribute of the schema; take it out of one"
         )
     if unit.person and unit.person in schema:
         raise DataError(
-            f"{unit.person!r} holds people's ids, so it cannot be an attribute; take it out of the schema"
+            f"column {unit.person!r} holds people's ids and cannot be an attribute; take it out of the schema"
         )
     if unit.person and (weight is not None or numbers):
-        raise DataError("rows of people are counted one by one: leave out weights and columns to be summed")
+        raise DataError("--person cannot be combined with weights or with columns to be summed")
     if _lives_elsewhere(data):
         from discreet.rows.engines.pushdown import PushdownCounter
 
@@ -79,7 +79,7 @@ def read_codes(data: Any, schema: Schema) -> dict[str, npt.NDArray[Any]]:
     finally:
         reader.close()
     if not batches:
-        raise DataError(f"{reader.label} has no rows; at least 1 is needed")
+        raise DataError(f"{reader.label}: no rows; at least 1 is needed")
     columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
     return dict(zip(schema.names, columns, strict=True))
 
@@ -138,10 +138,13 @@ def open_airlock(
         book = _find_ledger(ledger, stack, create)
         if book is not None:
             known = {found.name: found for found in book.accounts()}.get(name)
-            _check_account(book, known, name, protected, wanted, create or not book.durable)
-            if known is not None and spend is not None:
-                _check_funds(book, known, spend, request)
-            protected = known.unit if known is not None else protected
+            if known is not None:  # refused if another budget or unit is wanted
+                book.open_account(name, wanted or known.budget, protected or known.unit)
+                protected = known.unit
+                if spend is not None:
+                    _check_funds(book, known, spend, request)
+            elif book.durable and not create:
+                book.account(name)  # refused, with the names there are
         protected = protected or Unit.ADD_REMOVE
         counter = open_counter(
             data, schema, memory=memory, weight=protected.weight or None, numbers=numbers, unit=protected
@@ -157,7 +160,7 @@ def open_airlock(
         else:
             whole = wanted or spend
             if whole is None:
-                raise BudgetError(f"account {name!r} is not open in the ledger yet; say which budget it gets")
+                raise BudgetError(f"account {name!r} is not open in the ledger yet; give its budget")
             opened = book.open_account(name, whole, protected)
         return Airlock(counter, schema, book, opened, stack.pop_all().close)
 
@@ -175,9 +178,7 @@ def read_kind(spend: Finite, budget: Finite) -> Finite:
     if isinstance(spend, PureDP) and isinstance(budget, ApproxDP):
         return ApproxDP(spend.epsilon, 0)
     if type(spend) is not type(budget):
-        raise BudgetError(
-            f"the account is kept in another kind: its budget is {budget}, the spend is {spend}"
-        )
+        raise BudgetError(f"a cost of {spend} is of another kind than the account's budget, {budget}")
     return spend
 
 
@@ -194,32 +195,8 @@ def _find_ledger(
     if create:
         return None
     raise LedgerError(
-        f"there is no ledger at {os.fspath(ledger)}; make it with `discreet budget init`, or add --create-ledger"
+        f"no ledger at {os.fspath(ledger)}; make it with `discreet budget init`, or add --create-ledger"
     )
-
-
-def _check_account(
-    ledger: Ledger,
-    known: Account | None,
-    name: str,
-    unit: Unit | None,
-    budget: Finite | None,
-    create: bool,
-) -> None:
-    if known is None:
-        if not create:
-            there = ", ".join(sorted(found.name for found in ledger.accounts())[:8]) or "none yet"
-            raise LedgerError(
-                f"no account {name!r} in this ledger (it has: {there}); open it with `discreet budget init`"
-            )
-        return
-    if unit is not None and known.unit != unit:
-        raise BudgetError(f"account {name!r} protects {known.unit}, not {unit}")
-    if budget is not None and known.budget != budget:
-        raise LedgerError(
-            f"account {name!r} is open with {spell(known.budget)}, {known.unit}; "
-            f"it cannot be opened again with {spell(budget)}"
-        )
 
 
 def _check_funds(ledger: Ledger, account: Account, spend: Finite, request: str) -> None:
@@ -229,7 +206,7 @@ def _check_funds(ledger: Ledger, account: Account, spend: Finite, request: str) 
             missing -= entry.cost
     if not missing <= account.remaining:
         raise Overspent(
-            f"account {account.name!r} cannot pay: the release needs {spell(missing)}; "
+            f"account {account.name!r} cannot pay: the release costs {spell(missing)}; "
             f"remaining {spell(account.remaining)}"
         )
 
@@ -238,7 +215,7 @@ def _name_data(data: Any, *, durable: bool) -> str:
     if isinstance(data, str | os.PathLike):
         return Path(os.fspath(data).rpartition("::")[2] or os.fspath(data)).name
     if durable:
-        raise AirlockError("data that is not a file needs a name in the ledger: give `account`")
+        raise AirlockError("data that is not a file needs a name in the ledger; give `account`")
     return "simulation"
 
 

@@ -69,7 +69,7 @@ def test_gaussian_noise_is_paid_in_rho_or_epsilon_delta_only() -> None:
     assert float(measured.law.sigma2) == pytest.approx(1.0, rel=1e-9)
     assert open_simulation(ApproxDP("1", "1e-6")).measure([("smoke",)], spend="1/2")
     pure = open_simulation()
-    with pytest.raises(DiscreetError, match="not pure"):
+    with pytest.raises(DiscreetError, match="Gaussian noise cannot be paid for with"):
         pure.measure([("smoke",)], spend="1", noise="gaussian")
     assert pure.remaining == PureDP("100")
 
@@ -114,7 +114,7 @@ def test_the_same_request_gets_the_same_bytes_and_pays_once() -> None:
     assert airlock.remaining == PureDP("99.9")
     with pytest.raises(LedgerError, match="another question"):
         airlock.measure([("smoke", "dysp")], spend="1/10", request="monthly")
-    with pytest.raises(LedgerError, match="was debited"):
+    with pytest.raises(LedgerError, match="give the new question another request id"):
         airlock.measure([("smoke", "lung")], spend="2/10", request="monthly")
     select = [
         airlock.select(
@@ -221,7 +221,7 @@ def test_an_account_lasts_and_its_terms_cannot_change(tmp_path: Path) -> None:
         again.measure([()], spend="1/2")
     with pytest.raises(LedgerError, match="cannot be opened again"):
         open_airlock(DATA, NETWORK.schema, budget="2", ledger=place, account="clinic")
-    with pytest.raises(BudgetError, match="replace-one"):
+    with pytest.raises(LedgerError, match="replace-one"):
         open_airlock(DATA, NETWORK.schema, ledger=place, account="clinic", unit="replace-one")
 
 

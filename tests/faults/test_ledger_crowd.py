@@ -177,7 +177,7 @@ def test_a_ledger_in_memory_refuses_to_be_used_after_a_fork() -> None:
             return str(refused)
         return "spent"
 
-    assert "does not survive a fork" in str(in_children(1, work)[0])
+    assert "cannot be used after a fork" in str(in_children(1, work)[0])
     ledger.debit("clinic", "parent", PureDP(1))
 
 

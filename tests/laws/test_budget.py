@@ -173,7 +173,7 @@ def test_kinds_do_not_mix() -> None:
         lambda: PureDP(1) - ZCDP(1),
         lambda: PureDP(1) <= ApproxDP(1, "1e-6"),
     ):
-        with pytest.raises(BudgetError, match="convert"):
+        with pytest.raises(BudgetError, match="of different kinds"):
             act()
     assert PureDP(1) != ZCDP(1)
 

@@ -132,7 +132,7 @@ def test_the_airlock_counts_what_the_view_says(encoding: Encoding, memory: int |
 def test_rows_that_live_in_an_engine_are_not_encoded() -> None:
     ibis = pytest.importorskip("ibis")
     with open_airlock(ibis.memtable(_draw(20)), SCHEMA, budget=PureDP(1)) as airlock:
-        with pytest.raises(DataError, match="binary encoding is counted only where rows are read"):
+        with pytest.raises(DataError, match="binary encoding works only with a file"):
             privbayes(airlock, spend=1, encoding="binary")
         assert airlock.remaining == PureDP(1)
 
@@ -332,7 +332,7 @@ def test_what_people_know_is_kept_among_bits() -> None:
             for parent, child in found.dag.edges()
         )
         left = airlock.remaining
-        with pytest.raises(GraphError, match="no edge can be required"):
+        with pytest.raises(GraphError, match="no required edge"):
             greedy(airlock, spend=1, encoding="binary", required=[("six", "five")])
         assert airlock.remaining == left
 

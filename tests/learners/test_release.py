@@ -83,7 +83,7 @@ def test_an_account_that_cannot_pay_for_every_stage_pays_for_none(tmp_path: Path
     """Algorithm 1 would pay for its first look and fail at the second."""
     place = tmp_path / "ledger"
     ask(place, "1", budget=PureDP("3/2"))
-    with pytest.raises(Overspent, match="needs ε = 1; remaining ε = 1/2"):
+    with pytest.raises(Overspent, match="costs ε = 1; remaining ε = 1/2"):
         ask(place, "1", learner="dependent", budget=None)
     with pytest.raises(LedgerError, match="cannot be opened again with ε = 4"):
         ask(place, "1/4")

@@ -356,10 +356,10 @@ def test_bad_requests_cost_nothing() -> None:
 
 def test_a_specification_cannot_state_less_than_it_loses() -> None:
     found = calibrate_sample([("y",), ("z",)], [np.ones(2)] * 2, PureDP(2), unit=Unit.REPLACE_ONE)
-    with pytest.raises(MechanismError, match="above the stated"):
+    with pytest.raises(MechanismError, match="more than the stated"):
         PosteriorDraw("cheap", found.nodes, PureDP(1), Unit.REPLACE_ONE)
     node = found.nodes[0]
-    with pytest.raises(MechanismError, match="reaches further"):
+    with pytest.raises(MechanismError, match="is wider than its choice allows"):
         NodeGrid(node.family, node.steps, node.floor / 2, node.prior, node.choice)
     assert json.dumps(found.describe())
     assert measure_reach(round_logs(2, node.steps, node.floor)) == node.choice.sensitivity

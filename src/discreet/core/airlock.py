@@ -102,7 +102,7 @@ class Airlock(Keeper):
         """The answer to a query, debited before a row is counted; a repeated `request` id pays nothing."""
         rows = self._open()
         if query.unit != self.unit:
-            raise AirlockError(f"the query is for {query.unit}, the account protects {self.unit}")
+            raise AirlockError(f"this query is priced for {query.unit}, but the account protects {self.unit}")
         query.check(rows)
         name = request or f"once-{uuid.uuid4()}"
         entry = self._ledger.debit(self._account.name, name, query.cost, {**query.describe(), **self._marks})
@@ -181,15 +181,15 @@ class Airlock(Keeper):
         return f"<Airlock {self._account.name!r}, {state}, {self.budget} {self.unit}, {len(self._schema)} attributes>"
 
     def __reduce_ex__(self, *asked: object) -> NoReturn:
-        raise AirlockError("an airlock cannot be copied or pickled: it would take the rows out of it")
+        raise AirlockError("an airlock cannot be copied or pickled: its rows must not leave it")
 
     __getstate__ = __copy__ = __deepcopy__ = __reduce_ex__
 
     def _open(self) -> TrueCounts:
         if self._process != os.getpid():
-            raise AirlockError("this airlock belongs to another process; a forked child must open its own")
+            raise AirlockError("this airlock belongs to another process; open one in this process")
         if self._true_counts is None:
-            raise AirlockError("the airlock is closed; open the data again")
+            raise AirlockError("the airlock is closed; open it again")
         if self._parent is not None:
             self._parent._open()  # closed with the rows that it shows
         return self._true_counts

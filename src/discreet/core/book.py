@@ -119,7 +119,9 @@ class Book:
             return self.accounts[name]
         except KeyError:
             known = ", ".join(sorted(self.accounts)[:8]) or "none yet"
-            raise LedgerError(f"no account {name!r} in this ledger; it has: {known}") from None
+            raise LedgerError(
+                f"no account {name!r} in this ledger (it has: {known}); open it with `discreet budget init`"
+            ) from None
 
     def find_entries(self, account: str, requests: Sequence[str]) -> list[Entry]:
         """The debits of these requests in order."""
@@ -151,8 +153,7 @@ class Book:
         account = self.account(name)
         if type(cost) is not type(account.budget):
             raise BudgetError(
-                f"account {name!r} is kept in {type(account.budget).__name__}; "
-                f"a cost in {type(cost).__name__} must be converted first"
+                f"account {name!r} has a budget of {account.budget}; a cost of {cost} is of another kind"
             )
         if cost.is_zero:
             raise BudgetError(f"account {name!r}: a debit must cost more than 0")
@@ -170,7 +171,7 @@ class Book:
     def _take(self, event: Event, found: Mapping[str, Any]) -> None:
         kind = found["kind"]
         if (kind == "ledger") != (event.seq == 1):
-            raise LedgerError("the opening of the ledger must be its first event, and only that")
+            raise LedgerError("a ledger begins with its opening, and has only one")
         if kind == "ledger":
             require_format(found["format"])
             self.id = str(found["id"])
@@ -185,7 +186,9 @@ class Book:
             reveal = Reveal(str(found["reason"]), str(found["time"]))
             self.accounts[account.name] = replace(account, reveals=(*account.reveals, reveal))
         else:
-            raise LedgerError(f"unknown kind {kind!r}; the ledger may come from a newer discreet")
+            raise LedgerError(
+                f"unknown kind of event {kind!r}; a newer version of discreet may have written it"
+            )
 
     def _open(self, found: Mapping[str, Any]) -> None:
         name = str(found["account"])
@@ -213,7 +216,7 @@ class Book:
         account, request = self.account(found["account"]), str(found["request"])
         entry = self.entries[account.name].get(request)
         if entry is None:
-            raise LedgerError(f"request {request!r} is answered but was never debited")
+            raise LedgerError(f"request {request!r} is answered, but was never debited")
         if entry.answered:
             raise LedgerError(f"request {request!r} is answered a second time")
         self.entries[account.name][request] = replace(
@@ -235,12 +238,12 @@ def _agree(entries: Sequence[Entry], mark: str) -> str:
 
 
 def require_format(version: object) -> None:
-    """Refuse a ledger that a newer discreet has written: reading half of it could hide a spend."""
+    """Refuse a ledger that a newer discreet has written: reading half of it could hide a debit."""
     if type(version) is not int or version < 1:
         raise LedgerError(f"the ledger format {version!r} is not a version number")
     if version > FORMAT:
         raise LedgerError(
-            f"the ledger has format {version}, this discreet reads up to {FORMAT}: install a newer one"
+            f"the ledger has format {version}; this version of discreet reads up to {FORMAT}: install a newer one"
         )
 
 
@@ -252,5 +255,5 @@ def write_amount(amount: Finite) -> dict[str, str]:
     except FormatError:
         same = False
     if not same:
-        raise BudgetError(f"the amount {spell(amount)} has too many digits for the ledger; round it up first")
+        raise BudgetError(f"{spell(amount)} has too many digits for the ledger; round it up")
     return written

@@ -79,7 +79,7 @@ class Anchor:
         """Read COUNT:HASH, the way `discreet budget show` prints it."""
         if not re.fullmatch(r"[0-9]{1,18}:[0-9a-fA-F]{64}", text.strip()):
             raise LedgerError(
-                f"anchor {text!r} is not of the form COUNT:HASH with a hash of 64 hexadecimal digits"
+                f"anchor {text!r} is not of the form COUNT:HASH that `discreet budget show` prints"
             )
         count, _, found = text.strip().partition(":")
         return cls(int(count), found.lower())

@@ -1,6 +1,6 @@
 """The ledger: debit first and durably, answer once, never twice; every step an event in a hash chain.
 
-The order of a spend, and what a crash does at each point:
+The order of a debit, and what a crash does at each point:
 
     debit(...)          durable before it returns      a crash before: nothing spent
     count and draw      only in this process           a crash here: budget spent, nothing has left
@@ -178,7 +178,7 @@ class Ledger:
             book = Book()
             for event in self._store.read(1)[:count]:
                 if problems := book.post(event):
-                    raise LedgerError(f"the ledger cannot be trusted: {problems[0]} ({self.description})")
+                    raise self._distrust(problems[0])
         return book
 
     def state(self, account: str, requests: Sequence[str] = (), rows: int | None = None) -> Statement:
@@ -214,7 +214,7 @@ class Ledger:
                 f"the anchor was taken at {anchor.count} events, only {book.anchor.count} are left"
             )
         elif anchor is not None and hashes.get(anchor.count) != anchor.hash:
-            problems.append(f"event {anchor.count} is not the one that the anchor was taken at")
+            problems.append(f"event {anchor.count} is not the one that the anchor names")
         if len(problems) > _MOST_PROBLEMS:
             problems[_MOST_PROBLEMS:] = [f"and {len(problems) - _MOST_PROBLEMS} more"]
         return Verdict(book.anchor, tuple(problems))
@@ -233,7 +233,7 @@ class Ledger:
         self.close()
 
     def __reduce__(self) -> NoReturn:
-        raise LedgerError("a ledger cannot be pickled or copied; open it again where it is needed")
+        raise LedgerError("a ledger cannot be copied or pickled; open it again where you need it")
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -268,15 +268,19 @@ class Ledger:
                 problems = book.post(event)
             if problems:
                 self._book = Book()
-                raise LedgerError(f"the ledger cannot be trusted: {problems[0]} ({self.description})")
+                raise self._distrust(problems[0])
         if known.count > 0:
             self._book = Book()
-            raise LedgerError(
-                f"the ledger cannot be trusted: it was cut back while it was open ({self.description})"
-            )
+            raise self._distrust("it was cut back while it was open")
         if not book.id:
             raise LedgerError(f"the ledger is empty: {self.description}")
         return book
+
+    def _distrust(self, problem: str) -> LedgerError:
+        return LedgerError(
+            f"the ledger cannot be trusted: {problem} ({self.description}); go back to a copy that "
+            "`discreet budget verify` finds sound"
+        )
 
     def _append(self, book: Book, kind: str, content: bytes | None = None, **fields: object) -> Event:
         # The book is not told: it reads the event back once committed, so it never runs ahead of the store.
@@ -288,9 +292,7 @@ class Ledger:
         with self._alone():
             found = self._store.payload(entry.answer_seq or 0)
         if found is None or digest(found) != entry.digest:
-            raise LedgerError(
-                f"the stored answer to request {entry.request!r} was altered ({self.description})"
-            )
+            raise self._distrust(f"the stored answer to request {entry.request!r} was altered")
         return found
 
     def _check_answers(self, book: Book) -> list[str]:
@@ -312,19 +314,20 @@ def require_line(what: str, text: object, most: int = 200) -> None:
         or not text.isprintable()
         or text != text.strip()
     ):
-        raise LedgerError(f"{what} is a line of 1 to {most} printable characters, not {str(text)[:60]!r}")
+        raise LedgerError(
+            f"{what} must be one line of 1 to {most} printable characters, not {str(text)[:60]!r}"
+        )
 
 
 def _require_same(found: Entry, cost: Finite, wanted: str) -> None:
     if found.cost != cost:
         raise LedgerError(
-            f"request {found.request!r} was debited {spell(found.cost)} before, not {spell(cost)}; "
-            "a new question needs a new request id"
+            f"request {found.request!r} cost {spell(found.cost)} before, not {spell(cost)}; "
+            "give the new question another request id"
         )
     if canonical(found.description) != wanted:
         raise LedgerError(
-            f"request {found.request!r} was debited for another question before; "
-            "a new question needs a new request id"
+            f"request {found.request!r} was another question before; give the new one another request id"
         )
 
 

@@ -39,7 +39,7 @@ class Noise(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> None:
-        raise MechanismError(f"noise is laplace or gaussian, not {value!r}")
+        raise MechanismError(f"the noise must be laplace or gaussian, not {value!r}")
 
 
 class Selection(StrEnum):
@@ -50,7 +50,7 @@ class Selection(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> None:
-        raise MechanismError(f"a selection is permute-and-flip or exponential, not {value!r}")
+        raise MechanismError(f"the selection must be permute-and-flip or exponential, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def calibrate_counts(
     noise: Noise = Noise.LAPLACE,
     shares: Sequence[Number] | None = None,
 ) -> tuple[AdditiveNoise, ...]:
-    """One mechanism for each table of counts; their costs sum exactly to the spend.
+    """One mechanism for each table of counts; their costs sum exactly to `spend`.
 
     A row lies in every table, so the tables compose; `shares` weighs them, and by default all get the same.
     """
@@ -168,7 +168,7 @@ def calibrate_moves(
     """The same for any integer statistics, such as bounded sums, given how one row moves each."""
     unit, noise = Unit.read(unit), Noise(noise)
     if not statistics:
-        raise MechanismError("nothing to measure: the list of statistics is empty")
+        raise MechanismError("nothing to measure: the list is empty")
     if shares is not None and len(shares) != len(statistics):
         raise MechanismError(f"{len(statistics)} statistics need as many shares, not {len(shares)}")
     costs: tuple[Finite, ...] = spend.split(len(statistics) if shares is None else shares)
@@ -204,9 +204,7 @@ def _find_scale(moves: tuple[int, ...], cost: Finite, noise: Noise) -> float:
         # OpenDP rounds the quotient up to a float, which cannot pass ε once it is below a float below ε.
         return float_above(sum(moves) / epsilon) if epsilon else math.inf
     if isinstance(cost, PureDP):
-        raise MechanismError(
-            f"Gaussian noise is not pure: it cannot be paid with {cost}, only with ρ or (ε, δ)"
-        )
+        raise MechanismError(f"Gaussian noise cannot be paid for with {cost}; it needs a ρ, or an ε with a δ")
     rho = Fraction(float_below(afford_zcdp(cost).rho))
     variance = Fraction(sum(move * move for move in moves)) / (2 * rho) if rho else Fraction(WIDEST) ** 3
     return math.sqrt(float_above(variance)) * _MARGIN
@@ -214,13 +212,13 @@ def _find_scale(moves: tuple[int, ...], cost: Finite, noise: Noise) -> float:
 
 def _require_scale(scale: float, what: str) -> None:
     if not (math.isfinite(scale) and 1 / WIDEST <= scale <= WIDEST):
-        raise MechanismError(f"{what}: the scale of the noise lies between 2^-40 and 2^40, not {scale:g}")
+        raise MechanismError(f"{what}: the scale of the noise must lie between 2^-40 and 2^40, not {scale:g}")
 
 
 def _require_covered(loss: PureDP | ZCDP, cost: Finite, what: str) -> None:
     """Refuse a cost that is below the exact privacy loss."""
     if not is_covered(loss, cost):
-        raise MechanismError(f"{what}: a loss of {loss} is not covered by a cost of {cost}")
+        raise MechanismError(f"{what}: it loses {loss}, more than its cost of {cost}")
 
 
 def covers(mechanism: AdditiveNoise, moves: Sequence[int]) -> bool:

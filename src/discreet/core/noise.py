@@ -80,7 +80,7 @@ def _root_above(square: int | Fraction) -> float:
 def _require_charged(said: PureDP | ZCDP, mechanism: AdditiveNoise | NoisyChoice) -> None:
     # The specification has proved this already; that OpenDP agrees is checked before every draw all the same.
     if not is_covered(said, mechanism.cost):
-        raise MechanismError(f"OpenDP puts the loss at {said}, above the cost of {mechanism.cost}")
+        raise MechanismError(f"OpenDP says that {said} is lost, more than the cost of {mechanism.cost}")
 
 
 # OpenDP is imported by its parts: its prelude would load scikit-learn, polars and more wherever they are installed.

@@ -40,11 +40,11 @@ from discreet.values.unit import Unit
 Answer = TypeVar("Answer")
 Told = TypeVar("Told", covariant=True)
 Spend = Finite | Number
-"""An amount in the kind of the account's budget, or the plain number of it: "1/2", 1, Fraction(1, 3)."""
+"""A cost in the kind of the account's budget, or its plain number: "1/2", 1, Fraction(1, 3)."""
 
 
 class Query(Protocol[Told]):
-    """A priced question; it has proved, when it was made, that its loss is within its cost."""
+    """A question with its cost; making it proves that what it loses is within that cost."""
 
     @property
     def cost(self) -> Finite:
@@ -88,16 +88,18 @@ class Tables:
         if self.sample is not None:
             if self.sample.unit != self.unit:
                 raise AirlockError(
-                    f"the sampling is for {self.sample.unit}, the account protects {self.unit}"
+                    f"the sample is for {self.sample.unit}, but the account protects {self.unit}"
                 )
             if not isinstance(whole, PureDP):
-                raise AirlockError(f"sampling amplifies pure ε only; the spend is {self.cost}")
+                raise AirlockError(f"a secret sample can be paid for in pure ε only, not with {self.cost}")
             whole = self.sample.amplify(whole)
         charged = sum(self.charges[1:], start=self.charges[0])
         if charged != self.cost:
             raise AirlockError(f"the tables are charged {charged} together, not {self.cost}")
         if not (len(self.sets) == len(self.mechanisms) == len(self.charges) and whole <= self.cost):
-            raise AirlockError(f"{len(self.sets)} tables that lose {whole} are not paid for by {self.cost}")
+            raise AirlockError(
+                f"{len(self.sets)} tables lose {whole} together, more than the cost of {self.cost}"
+            )
 
     @classmethod
     def price(
@@ -190,7 +192,7 @@ class Choice:
         sizes = schema.sizes
         strange = next((name for members in asked for name in members if name not in sizes), None)
         if strange is not None:
-            raise DataError(f"cannot count {show(strange)}; the schema has {list_some(schema.names)}")
+            raise DataError(f"unknown attribute {show(strange)}; the schema has {list_some(schema.names)}")
         shapes = [tuple(map(sizes.__getitem__, members)) for members in asked]
         sensitivity = score.sensitivity(shapes, unit, rows)
         mechanism = calibrate_choice(score.name, sensitivity, cost, unit=unit, selection=Selection(selection))
@@ -288,7 +290,9 @@ class Keeper(Protocol):
         if isinstance(spend, type(self.budget)):
             return spend
         if isinstance(spend, Finite):
-            raise BudgetError(f"the account's budget is {self.budget}; a spend of {spend} is of another kind")
+            raise BudgetError(
+                f"a cost of {spend} is of another kind than the account's budget, {self.budget}"
+            )
         return ApproxDP(spend, 0) if isinstance(self.budget, ApproxDP) else type(self.budget)(spend)
 
     def measure(

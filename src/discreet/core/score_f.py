@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 
 def score_tables(tables: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.float64]:
-    """n·F for tables of counts with a row for each parent level and two columns, X=0 and X=1."""
+    """n·F for tables of counts with a line for each parent level and two columns, X=0 and X=1."""
     if not tables:
         return np.empty(0, dtype=np.float64)
     starts = np.cumsum([0, *(len(table) for table in tables)])

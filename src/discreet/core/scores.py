@@ -83,9 +83,7 @@ class MutualInformation(_OfTheTable):
     def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
         """Lemma 1, rounded up, plus what the float logarithms of two tables may be off by."""
         if not unit.fixes_rows:
-            raise MechanismError(
-                f"{self.name} has no sensitivity under add-remove, where n is private; use F or R"
-            )
+            raise MechanismError(f"{self.name} has no bounded sensitivity under add-remove; use R or F")
         if rows is None or not 2 <= rows <= MOST_ROWS:
             raise MechanismError(
                 f"{self.name} needs the public number of rows, from 2 to {MOST_ROWS:,}, not {rows}"
@@ -229,7 +227,7 @@ def _fold_all(shapes: Sequence[Shape]) -> list[tuple[int, int]]:
 
 
 def _flatten(table: Table) -> npt.NDArray[np.int64]:
-    """The counts with one row for each joint level of Π and one column for each level of X."""
+    """The counts as a matrix: a line for each joint level of Π, a column for each level of X."""
     values = table.values
     if not np.issubdtype(values.dtype, np.integer):
         raise MechanismError(f"a score is computed from whole counts, not from {values.dtype}")

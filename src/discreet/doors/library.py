@@ -151,7 +151,7 @@ def _open_published(
     if schema is None and isinstance(release, Rows):
         schema = release.schema
     if schema is None:
-        raise DataError(f"{name}: rows do not say what their columns may hold; give their schema")
+        raise DataError(f"{name}: synthetic rows do not say what their columns may hold; give their schema")
     declared = schema if isinstance(schema, Schema) else Schema.read(schema)
     dag = graph if graph is None or isinstance(graph, DAG) else read_graph(graph, declared)
     return Published.of_rows(

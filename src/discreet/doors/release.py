@@ -178,7 +178,7 @@ def read_schema(schema: SchemaLike) -> Schema:
     if isinstance(schema, str | os.PathLike):
         return Schema.read(schema)
     raise SchemaError(
-        f"a schema is a Schema, the path of a .toml file or levels by name, not a {type(schema).__name__}"
+        f"the schema must be a Schema, the path of a .toml file or levels by name, not a {type(schema).__name__}"
     )
 
 
@@ -203,13 +203,13 @@ def plan_files(out: Path) -> dict[str, Path]:
     single = "".join(out.suffixes[-2:]).endswith((".json", ".json.gz"))
     parent = out.parent if single or not out.exists() else out
     if single and out.is_dir():
-        raise FormatError(f"{out} is a folder; name a file, or a folder without .json at its end")
+        raise FormatError(f"{out} is a folder; choose a file, or a folder whose name does not end in .json")
     if not single and out.exists() and not out.is_dir():
-        raise FormatError(f"{out} is a file; name a folder, or a file that ends in .json")
+        raise FormatError(f"{out} is a file; choose a folder, or a file whose name ends in .json")
     if not parent.is_dir():
-        raise FormatError(f"{parent}: there is no such folder")
+        raise FormatError(f"{parent}: no such folder")
     if not os.access(parent, os.W_OK):
-        raise FormatError(f"{parent}: files cannot be written there")
+        raise FormatError(f"{parent}: you may not write files there")
     if single:
         return {"release": out}
     return {"release": out / "release.json", "network": out / "network.bif", "report": out / "report.html"}

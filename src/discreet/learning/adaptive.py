@@ -149,9 +149,9 @@ def adaptive(
     PrivBayes' greedy one; where they are fewer still, attributes are left independent.
     """
     if isinstance(width, bool) or not isinstance(width, int) or width < 2:
-        raise MechanismError(f"the width of a set is a whole number of at least 2, not {width!r}")
+        raise MechanismError(f"the width must be a whole number, 2 or more, not {width!r}")
     if rates is not None and not isinstance(rates, Rates):
-        raise MechanismError(f"rates are Rates of discreet.learning.search_prices, not {rates!r}")
+        raise MechanismError(f"rates must be Rates of discreet.learning.search_prices, not {rates!r}")
     schema, whole = airlock.schema, airlock.read_spend(spend)
     moves = airlock.unit.moves
     prices = Prices(

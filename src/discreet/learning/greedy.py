@@ -139,9 +139,9 @@ def greedy(
     usefulness = float(read_positive(theta, "θ", MechanismError))
     Selection(selection)  # refused before anything is paid
     if rows is not None and not (isinstance(rows, int | float) and 0 < rows < math.inf):
-        raise MechanismError(f"a known number of rows is a positive number, not {rows!r}")
+        raise MechanismError(f"rows must be a number above 0, not {rows!r}")
     if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 0):
-        raise MechanismError(f"the degree k is a whole number of at least 0, not {k!r}")
+        raise MechanismError(f"k must be a whole number, 0 or more, not {k!r}")
     encoded = Encoding.of(encoding, airlock.schema)
     knowledge = Knowledge.read(encoded, required, forbidden, order, start)
     whole = airlock.read_spend(spend)
@@ -206,8 +206,8 @@ def _fix_degree(k: int, knowledge: Knowledge) -> Bounds:
     most = limit_degree(attributes, degree)
     if most < degree and knowledge.order is None:
         raise TooLarge(
-            f"k={degree} gives more than {MOST_CANDIDATES:,} families to choose from at once; "
-            f"at most k={most} is possible with {attributes} attributes"
+            f"k={degree} gives more than {MOST_CANDIDATES:,} families to choose from; with {attributes} attributes "
+            f"k can be at most {most}"
         )
     return Bounds(degree, None)
 
@@ -222,13 +222,13 @@ def open_score(name: str, airlock: Keeper) -> Score:
         "F": MaximumDistance,
     }
     if name not in kinds:
-        raise MechanismError(f"a score is R, I or F, not {name!r}")
+        raise MechanismError(f"the score must be R, I or F, not {name!r}")
     if name == "F" and (wide := [found for found in airlock.schema if found.size != 2]):
         raise MechanismError(
             f"F is for attributes of 2 levels; {wide[0].name!r} has {wide[0].size}: use R, or the binary encoding"
         )
     if name == "I" and not airlock.unit.fixes_rows:
-        raise MechanismError("I has no bounded sensitivity under add-remove, where n is private; use R or F")
+        raise MechanismError("the score I has no bounded sensitivity under add-remove; use R or F")
     return kinds[name]()
 
 
@@ -275,9 +275,9 @@ def noise_for(spend: Finite) -> str:
 
 
 def predict_noise(found: Measurement, rows: float) -> float:
-    """The mean L1 error that noise adds to a conditional of the table, rows weighed by how often they occur; at most 2.
+    """The mean L1 error that noise adds to a conditional of the table, weighed by how often each applies; at most 2.
 
-    Row π is off by about Σ_x E|noise|/n[π], and it counts n[π]/n: together cells·E|noise|/n.
+    That of parents π is off by about Σ_x E|noise|/n[π], and it counts n[π]/n: together cells·E|noise|/n.
     """
     return min(2.0, found.cells * math.sqrt(found.law.variance / 2.0) / max(rows, 1.0))
 
@@ -323,7 +323,7 @@ def _extend(
     if len(choices) == 1:
         return Pick(choices[0][-1], choices[0][:-1], 1), free
     if share.is_zero:
-        raise BudgetError("nothing is left to choose with; give the search a larger budget")
+        raise BudgetError("the search has no budget left for its choices; give it more")
     index = airlock.select(choices, judge, spend=share, selection=selection, request=request)
     family = choices[index]
     return Pick(family[-1], family[:-1], len(choices)), share

@@ -85,10 +85,12 @@ def choose_learner(name: str | None, dag: DAG | None) -> str:
     if name is None:
         return fitting[0]
     if name not in WITH_GRAPH + WITHOUT_GRAPH:
-        raise MechanismError(f"a learner is {', '.join(WITH_GRAPH + WITHOUT_GRAPH)}, not {name!r}")
+        raise MechanismError(
+            f"the learner must be one of {', '.join(WITH_GRAPH + WITHOUT_GRAPH)}, not {name!r}"
+        )
     if name not in fitting:
-        needs = "needs a graph" if dag is None else "finds the graph itself"
-        raise MechanismError(f"the learner {name} {needs}; without one there is adaptive, with one planned")
+        why = "needs a graph: give one" if dag is None else "finds the graph itself: leave yours out"
+        raise MechanismError(f"the learner {name} {why}, or use {fitting[0]}")
     return name
 
 
@@ -177,9 +179,7 @@ def _read_pseudo_counts(given: npt.ArrayLike | None, name: str, shape: tuple[int
     try:
         found = np.broadcast_to(np.asarray(given, dtype=np.float64), shape)
     except ValueError:
-        raise TableError(
-            f"the prior of {name!r} does not broadcast to the shape {shape} of its table"
-        ) from None
+        raise TableError(f"the prior of {name!r} does not fit its table, whose shape is {shape}") from None
     if not (np.isfinite(found).all() and (found > 0).all()):
-        raise TableError(f"the prior of {name!r} holds pseudo-counts that are not finite and above 0")
+        raise TableError(f"the prior of {name!r} must hold finite numbers above 0")
     return found

@@ -38,7 +38,7 @@ class Knowledge:
                 if name not in self.names:
                     raise GraphError(f"an edge names {name!r}, which is not in the schema")
             if parent == child:
-                raise GraphError(f"an edge from {parent!r} to itself is neither needed nor possible")
+                raise GraphError(f"an edge cannot lead from {parent!r} to itself")
         both = sorted(self.required & self.forbidden)
         if both:
             raise GraphError(f"the edge {both[0][0]} → {both[0][1]} is both required and forbidden")
@@ -59,7 +59,7 @@ class Knowledge:
     ) -> Knowledge:
         """What the arguments of a search say of the declared attributes, put in terms of those that are searched."""
         if start is not None and not isinstance(start, DAG):
-            raise GraphError(f"the graph to start from is a DAG, not a {type(start).__name__}")
+            raise GraphError(f"the graph to start from must be a DAG, not a {type(start).__name__}")
         known = cls(
             encoding.schema.names,
             _read_edges(required),
@@ -71,8 +71,7 @@ class Knowledge:
             return known
         if known.required or start is not None:
             raise GraphError(
-                "the binary encoding searches among bits, of which no edge can be required and no graph be given; "
-                "use the vanilla encoding"
+                "the binary encoding takes no required edge and no graph to start from; use the vanilla encoding"
             )
         return replace(
             known,
@@ -127,7 +126,7 @@ class Knowledge:
     def _require_order(self, order: tuple[str, ...]) -> None:
         if sorted(order) != sorted(self.names):
             raise GraphError(
-                f"the order names {len(order)} attributes; it must name each of the schema's once"
+                f"the order has {len(order)} names; it must have every attribute of the schema once"
             )
         place = {name: i for i, name in enumerate(order)}
         for parent, child in sorted(self.required):
@@ -156,7 +155,7 @@ def _read_edges(edges: Iterable[Edge]) -> frozenset[Edge]:
     found = set()
     for edge in edges:
         if isinstance(edge, str) or len(edge) != 2:
-            raise GraphError(f"an edge is a pair (parent, child), not {edge!r}")
+            raise GraphError(f"an edge must be a pair (parent, child), not {edge!r}")
         found.add((edge[0], edge[1]))
     return frozenset(found)
 

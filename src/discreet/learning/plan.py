@@ -45,7 +45,7 @@ class Plan:
     variances: tuple[float, ...]
     """The variance of the noise in each cell of each set."""
     errors: Mapping[str, float]
-    """For each node, the expected L1 error of its conditionals, weighed by how often rows occur, times the rows."""
+    """For each node, the expected L1 error of its conditionals, weighed by how often each applies, times the rows."""
     noise: str
     spend: str
     unit: str
@@ -137,9 +137,9 @@ def plan(
     if missing:
         raise GraphError(f"node {missing[0]!r} is not in the schema")
     if rows is not None and rows < 1:
-        raise QueryError(f"a guess of the number of rows is at least 1, not {rows}")
+        raise QueryError(f"the guess of the number of rows must be at least 1, not {rows}")
     if max_cells < 1:
-        raise QueryError(f"merged tables have at least 1 cell, not {max_cells}")
+        raise QueryError(f"max_cells must be at least 1, not {max_cells}")
     chosen = choose_noise(cost, noise)
     protected = Unit.read(unit)
     squared = chosen == "gaussian"
@@ -159,7 +159,7 @@ def choose_noise(spend: Finite, noise: str | None = None) -> str:
     if noise is None:
         return "gaussian" if set(spend.to_json()) == {"rho"} else "laplace"
     if noise not in kinds:
-        raise MechanismError(f"noise is laplace or gaussian, not {noise!r}")
+        raise MechanismError(f"the noise must be laplace or gaussian, not {noise!r}")
     return noise
 
 
@@ -175,9 +175,11 @@ def weigh_nodes(dag: DAG, workload: str | tuple[tuple[str, ...], ...]) -> dict[s
     if workload in ("cpds", "marginals"):
         return dict.fromkeys(dag.nodes, 1.0 if workload == "cpds" else 0.2)
     if isinstance(workload, str):
-        raise QueryError(f"a workload is 'cpds', 'marginals' or a list of attribute sets, not {workload!r}")
+        raise QueryError(
+            f"the workload must be 'cpds', 'marginals' or a list of attribute sets, not {workload!r}"
+        )
     if not workload or not all(workload):
-        raise QueryError("a workload of attribute sets names at least one attribute in each")
+        raise QueryError("every attribute set of a workload needs at least one attribute")
     above = [dag.ancestors(_known(dag, members)) for members in workload]
     hits = {name: float(sum(name in found for found in above)) for name in dag.nodes}
     # What no query needs is still part of the network; it gets a little.

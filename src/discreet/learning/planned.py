@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from discreet.core.queries import Keeper, Spend
 
 STRENGTH = 0.5
-"""Rows of data that the coarser conditionals are worth in each row of a table."""
+"""How many records the coarser conditionals are worth in each conditional."""
 
 
 @stated
@@ -46,14 +46,14 @@ def planned(
 
     `workload` says what the error is counted over, `rows` is a public guess of how many there are (10 000 if nobody
     says; it only steers the plan), `noise` is Laplace or, for a ρ, Gaussian; `prior` holds the public α of Dirichlet
-    priors, in place of the coarser conditionals that rows without data follow; no table of more than `max_cells` cells
+    priors, in place of the coarser conditionals that those without data follow; no table of more than `max_cells` cells
     is merged from smaller ones. `plan(…).explain()` tells all of it beforehand, and spends nothing.
     """
     graph, cost = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
     sizes = airlock.schema.sizes
     read_prior(prior, graph, sizes)  # refused before anything is spent
     if rounds < 1:
-        raise TableError(f"an estimate takes at least 1 round, not {rounds}")
+        raise TableError(f"rounds must be at least 1, not {rounds}")
     unit = airlock.unit
     public = airlock.rows if unit.fixes_rows else None
     chosen = plan(

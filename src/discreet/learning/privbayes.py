@@ -43,7 +43,7 @@ Reader = Callable[[Table, Sequence[str], Measurement], Table]
 ROUNDS = 5
 """How often tables are made to agree and kept from going negative, in turn."""
 STRENGTH = 0.5
-"""Rows of data that the coarser conditionals are worth in each row, and for each standard deviation of its noise."""
+"""How many records the coarser conditionals are worth, and again for each standard deviation of the noise."""
 THETA = 4
 """The mean count of a cell in units of noise, as the paper chose it."""
 THETA_OF_TWO = 3
@@ -76,8 +76,8 @@ def privbayes(
     Only families that no other contains are measured: for a fixed k these are the d − k of Algorithm 1, whose first
     gives the tables of the first k + 1 attributes. `estimation="printed"` gives each table the same budget, cuts
     negative counts off and normalises; the default gives a table a share by its cells, makes all tables agree where
-    they overlap, by inverse variance, goes to the nearest tables without negative cells, and lets rows of a
-    conditional that are seldom seen follow coarser ones.
+    they overlap, by inverse variance, goes to the nearest tables without negative cells, and lets conditionals
+    that seldom apply follow coarser ones.
     `theta` is 4, or 3 where all attributes have two levels and tables are made to agree. `rows` is what is publicly
     known of their number; never the true number where that is private, for nothing pays for what follows from it.
     As printed: unit replace-one, β = 1/2, score I or F, `selection="exponential"`, `estimation="printed"`, and for
@@ -92,7 +92,7 @@ def privbayes(
     share = read_fraction(beta, "β", BudgetError)
     require_share(share, "β", BudgetError)
     if estimation not in ("consistent", "printed"):
-        raise MechanismError(f"the estimation is 'consistent' or 'printed', not {estimation!r}")
+        raise MechanismError(f"the estimation must be 'consistent' or 'printed', not {estimation!r}")
     if theta is None:
         halved = set(airlock.schema.sizes.values()) == {2} and estimation == "consistent"
         theta = THETA_OF_TWO if halved else THETA
@@ -198,7 +198,7 @@ def agree(measured: Sequence[Measurement], rows: float | None, encoding: Encodin
 
 
 def shrink(table: Table, family: Sequence[str], measured: Measurement) -> Table:
-    """P(child | parents) from a table over the family, rows with little but noise drawn towards coarser ones."""
+    """P(child | parents) from a table over the family; conditionals with little but noise are drawn to coarser ones."""
     counts = np.maximum(np.asarray(table.project(family).values, dtype=np.float64), 0.0)
     strength = STRENGTH * (1.0 + math.sqrt(measured.law.variance))
     return Table(tuple(family), np.ascontiguousarray(smooth_conditionals(counts, strength)))

@@ -74,7 +74,7 @@ class Rehearsal(Keeper):
             case Choice():
                 self.chosen.append(query.cost)
                 return [next((i for i, found in enumerate(query.candidates) if found), 0)]
-        raise AirlockError(f"a {type(query).__name__} cannot be answered without rows")
+        raise AirlockError(f"a {type(query).__name__} cannot be rehearsed without rows")
 
     def check(self, sets: Sequence[Sequence[str]]) -> None:
         """Refuse tables that no counter would hold."""

@@ -57,8 +57,8 @@ class Draft:
         """The draft as TOML, with a comment above every guess."""
         lines = [
             f"# A draft for {self.label}, made by looking at its rows.",
-            "# Who publishes a schema publishes its levels and edges. Where a comment says `review`, put what you know",
-            "# about the world in place of what happens to be in the table, then delete the comment.",
+            "# A schema is public, with all its levels and edges. Where a comment says `review`, put what you know",
+            "# about the world in place of what happens to be in this table, then delete the comment.",
             "",
             "format = 1",
             "",
@@ -75,7 +75,7 @@ class Draft:
 def draft_schema(path: str, *, most_levels: int = MOST_LEVELS) -> Draft:
     """Propose a schema for a CSV, Parquet or Arrow file, or 'file.duckdb::table'."""
     if not 2 <= most_levels <= 1000:
-        raise SchemaError(f"a draft lists between 2 and 1000 levels, not {most_levels}")
+        raise SchemaError(f"--levels must lie between 2 and 1000, not {most_levels}")
     allowed = Limits()
     base, mark, table = path.rpartition("::")
     if mark and sources.look_up_path(path) == "nothing":
@@ -85,7 +85,7 @@ def draft_schema(path: str, *, most_levels: int = MOST_LEVELS) -> Draft:
     try:
         if len(set(source.names)) != len(source.names):
             twice = next(name for name in source.names if source.names.count(name) > 1)
-            raise DataError(f"{source.label}: two columns named {show(twice)}; names must be unique")
+            raise DataError(f"{source.label}: two columns are called {show(twice)}; rename one")
         columns = ", ".join(f"c{i}" for i in range(len(source.names)))
         scan = f"{source.scan} AS t({columns})"
         described = sources.run(source.connection, source.label, f"DESCRIBE SELECT {columns} FROM {scan}")
@@ -104,9 +104,11 @@ def _propose(
     try:
         kind = classify_type(source.label, name, declared)
     except DataError:
-        return Proposal(name, None, (f"{show(name)} is left out: the type {declared} has no levels",))
+        return Proposal(
+            name, None, (f"{show(name)} is left out: its type is {declared}, neither text nor a number",)
+        )
     if not name.strip() or not name.isprintable():
-        return Proposal(name, None, (f"{show(name)} is left out: a name needs visible characters only",))
+        return Proposal(name, None, (f"{show(name)} is left out: its name has invisible characters",))
 
     def ask(query: str) -> list[tuple[Any, ...]]:
         return sources.run(source.connection, source.label, query)
@@ -121,7 +123,7 @@ def _propose(
             f"SELECT DISTINCT {text} AS v FROM {scan} WHERE {text} IS NOT NULL LIMIT {most_levels + 1}"
         )
     ]
-    notes = [f"{show(name)} has empty cells, so there is a level for them ({REVIEW})"] if absent else []
+    notes = [f"{show(name)} has empty cells, so they get a level ({REVIEW})"] if absent else []
     missing = "missing" if absent else None
     if not values:
         return Proposal(name, None, (f"{show(name)} is left out: it is empty in every row",))
@@ -136,7 +138,7 @@ def _propose(
         )
     ]
     if len(others) > 1 or (others and missing):
-        why = f"more than {most_levels} different texts; a name or an identifier must not become levels"
+        why = f"more than {most_levels} different texts, which may be names or identifiers"
         return Proposal(name, None, (f"{show(name)} is left out: {why}",))
     if others:
         missing = str(others[0])
@@ -147,8 +149,8 @@ def _propose(
     )
     edges = cut_round(low, high)
     if edges is None:
-        return Proposal(name, None, (f"{show(name)} is left out: its numbers have no spread to cut",))
-    notes.append(f"{show(name)}: round edges through the middle of its numbers, open at both ends ({REVIEW})")
+        return Proposal(name, None, (f"{show(name)} is left out: its numbers are nearly all the same",))
+    notes.append(f"{show(name)}: round edges around the middle of its numbers, open at both ends ({REVIEW})")
     return Proposal(name, Attribute.binned(name, edges, missing=missing), tuple(notes))
 
 
@@ -159,12 +161,10 @@ def _propose_levels(
     whole = kind == "integer" or all(re.fullmatch(r"-?[0-9]{1,18}", value) for value in values)
     levels = sorted(values, key=(lambda value: (int(value), value)) if whole else str)
     if len(levels) == 1 and missing is None:
-        return Proposal(
-            name, None, (f"{show(name)} is left out: it has one value only, and a level needs another",)
-        )
+        return Proposal(name, None, (f"{show(name)} is left out: it has only one value",))
     while missing in levels:
         missing = f"{missing} cell"
-    note = f"{show(name)}: these values were seen, others may be possible ({REVIEW})"
+    note = f"{show(name)}: these values were found, others may be possible ({REVIEW})"
     attribute = Attribute.of(name, levels, ordered=whole and len(levels) > 2, missing=missing)
     return Proposal(name, attribute, (note, *notes))
 

@@ -49,11 +49,11 @@ class Limits:
 
     def __post_init__(self) -> None:
         if self.memory < 1:
-            raise DataError(f"a memory limit of {self.memory:,} bytes; it must be positive")
+            raise DataError(f"the memory limit must be above 0 bytes, not {self.memory:,}")
         if not 1 <= self.rows <= MAX_ROWS:
-            raise DataError(f"a limit of {self.rows:,} rows; it must be between 1 and {MAX_ROWS:,}")
+            raise DataError(f"the limit on rows must lie between 1 and {MAX_ROWS:,}, not {self.rows:,}")
         if self.threads is not None and self.threads < 1:
-            raise DataError(f"{self.threads} threads; at least 1 is needed")
+            raise DataError(f"the number of threads must be at least 1, not {self.threads}")
 
     @property
     def codes(self) -> int:
@@ -83,11 +83,13 @@ class Limits:
                     found.append(members)
                     continue
             if isinstance(members, str):
-                raise DataError(f"the attribute set {show(members)} is a text; give a sequence of names")
+                raise DataError(f"an attribute set must be a list of names, not the text {show(members)}")
             names = tuple(members)
             for name in names:
                 if name not in schema:
-                    raise DataError(f"cannot count {show(name)}; the schema has {list_some(schema.names)}")
+                    raise DataError(
+                        f"unknown attribute {show(name)}; the schema has {list_some(schema.names)}"
+                    )
             if len(set(names)) != len(names):
                 raise DataError(f"the attribute set {names} names an attribute twice")
             what = f"the table over {list_some(names)}"
@@ -95,8 +97,8 @@ class Limits:
             found.append(names)
         if total > self.cells:
             raise TooLarge(
-                f"the {len(found)} tables of one request would have {total:,} cells; at most {self.cells:,} "
-                f"fit a memory limit of {self.memory:,} bytes"
+                f"{len(found)} tables would have {total:,} cells; at most {self.cells:,} fit into the memory limit of "
+                f"{self.memory:,} bytes: raise it (--memory), or ask for less at a time"
             )
         return found
 

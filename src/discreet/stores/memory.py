@@ -48,7 +48,7 @@ class MemoryStore:
     def reopen(self) -> None:
         """Refuse: parent and child would each spend the whole budget from their own copy."""
         raise LedgerError(
-            "an in-memory ledger does not survive a fork: parent and child would both spend its budget"
+            "a ledger in memory cannot be used after a fork: both processes would spend its budget"
         )
 
     def close(self) -> None:

@@ -144,7 +144,7 @@ class PostgresStore:
                 if row is None or row[0] != "on":
                     connection.close()
                     raise LedgerError(
-                        f"{self._place} runs with {setting} = off: a debit would not survive a crash"
+                        f"{self._place} runs with {setting} = off, so a debit would not survive a crash; switch it on"
                     )
         return connection
 
@@ -161,12 +161,12 @@ class PostgresStore:
 
     def _require_ledger(self) -> None:
         if not self._exists():
-            raise LedgerError(f"there is no ledger at {self._place}; make one with `discreet budget init`")
+            raise LedgerError(f"no ledger at {self._place}; make it with `discreet budget init`")
         query = "SELECT relpersistence FROM pg_class WHERE oid = to_regclass(%s)"
         row = self._connection.execute(query, (TABLE,)).fetchone()
         if row is None or row[0] not in ("p", b"p"):
             raise LedgerError(
-                f"the table {TABLE} at {self._place} is unlogged: a debit would not survive a crash"
+                f"the table {TABLE} at {self._place} is unlogged, so a debit would not survive a crash; run SET LOGGED"
             )
 
     @contextmanager
@@ -177,12 +177,16 @@ class PostgresStore:
             yield
         except psycopg.errors.LockNotAvailable:
             raise LedgerError(
-                f"the ledger {self._place} is held by another process; gave up after {self._patience:g} s"
+                f"another process has been using the ledger {self._place} for {self._patience:g} s; try again later"
             ) from None
         except psycopg.errors.DiskFull:
-            raise LedgerError(f"the disk is full: nothing was written to the ledger {self._place}") from None
+            raise LedgerError(
+                f"the disk is full, so nothing was written to the ledger {self._place}; free some space and try again"
+            ) from None
         except psycopg.errors.ReadOnlySqlTransaction:
-            raise LedgerError(f"the ledger {self._place} is read-only") from None
+            raise LedgerError(
+                f"the ledger {self._place} is read-only; ask for the right to write to it"
+            ) from None
         except psycopg.errors.UniqueViolation:
             raise LedgerError(
                 f"another process wrote to the ledger {self._place} at the same time; try again"
@@ -190,10 +194,12 @@ class PostgresStore:
         except psycopg.Error as problem:
             if problem.diag.message_primary:
                 raise LedgerError(
-                    f"the ledger {self._place} refused: {problem.diag.message_primary}"
+                    f"the ledger {self._place} cannot be used: PostgreSQL says: {problem.diag.message_primary}"
                 ) from None
             # Its text may quote the address, password and all.
             if isinstance(problem, psycopg.ProgrammingError):
-                raise LedgerError("the address of the ledger is not a valid postgresql:// address") from None
+                raise LedgerError(
+                    "the ledger's address is not valid; write postgresql://user@host/database"
+                ) from None
             line = " ".join(str(problem).split()) or type(problem).__name__
             raise LedgerError(f"cannot reach the ledger {self._place}: {line}") from None

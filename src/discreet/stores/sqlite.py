@@ -52,7 +52,7 @@ _abandoned: list[sqlite3.Connection] = []
 
 
 class SqliteStore:
-    """Events in a SQLite file, one row each."""
+    """Events in a SQLite file."""
 
     durable = True
 
@@ -64,7 +64,7 @@ class SqliteStore:
                 self._create()
             elif not self._path.exists():
                 raise LedgerError(
-                    f"there is no ledger at {self._path}; check the name or run `discreet budget init`"
+                    f"no ledger at {self._path}; check the name, or make it with `discreet budget init`"
                 )
             self._connection = self._connect("rw")
 
@@ -97,7 +97,7 @@ class SqliteStore:
         if not all(
             type(seq) is int and type(body) is str and type(hash_) is str for seq, body, hash_ in rows
         ):
-            raise Damaged(f"the ledger {self._path} is damaged: a row has values of the wrong type")
+            raise Damaged(f"the ledger {self._path} is damaged: an event has values of the wrong type")
         return [Event(*row) for row in rows]
 
     def payload(self, seq: int) -> bytes | None:
@@ -142,7 +142,7 @@ class SqliteStore:
 
     def _create(self) -> None:
         if not self._path.parent.is_dir():
-            raise LedgerError(f"cannot make a ledger at {self._path}: the folder does not exist")
+            raise LedgerError(f"cannot make the ledger {self._path}: there is no such folder")
         with suppress(FileExistsError):  # nobody else may read what was asked of whom, not even for a moment
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         connection = self._connect("rwc", new=True)
@@ -179,7 +179,7 @@ class SqliteStore:
             journal = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
             if journal != "delete":
                 raise LedgerError(
-                    f"the ledger {self._path} is in journal mode {journal} and cannot be set to delete"
+                    f"the ledger {self._path} is in journal mode {journal}; close it elsewhere and try again"
                 )
             if not new:
                 self._require_ledger(connection)
@@ -200,9 +200,11 @@ class SqliteStore:
         try:
             status = os.stat(self._path)
         except FileNotFoundError:
-            raise LedgerError(f"the ledger {self._path} was removed while it was open") from None
+            raise LedgerError(f"the ledger {self._path} was removed while it was open; put it back") from None
         if (status.st_dev, status.st_ino) != self._file:
-            raise LedgerError(f"the ledger {self._path} was replaced by another file while it was open")
+            raise LedgerError(
+                f"the ledger {self._path} was replaced by another file while it was open; put it back"
+            )
 
     @contextmanager
     def _plainly(self) -> Iterator[None]:
@@ -220,20 +222,20 @@ class SqliteStore:
     def _explain(self, problem: sqlite3.Error) -> str:
         code = _code(problem)
         if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return f"the ledger {self._path} is held by another process; gave up after {self._patience:g} s"
+            return f"another process has been using the ledger {self._path} for {self._patience:g} s; try again later"
         if code.startswith("SQLITE_FULL"):
-            return f"the disk is full: nothing was written to the ledger {self._path}"
+            return f"the disk is full, so nothing was written to the ledger {self._path}; free some space and try again"
         if code.startswith("SQLITE_READONLY"):
-            return f"the ledger {self._path} is read-only"
+            return f"the ledger {self._path} is read-only; ask for the right to write to it"
         if code.startswith("SQLITE_NOTADB"):
             return f"{self._path} is not a discreet ledger"
         if code.startswith("SQLITE_CORRUPT"):
             return f"the ledger {self._path} is damaged: {problem}"
         if code.startswith("SQLITE_CANTOPEN"):
-            return f"cannot open the ledger {self._path}: it is not a file that may be read and written here"
+            return f"cannot open the ledger {self._path}: it is not a file, or you may not read and write it"
         if code.startswith("SQLITE_IOERR"):
-            return f"the disk failed or is full, and the ledger {self._path} was not written ({code})"
-        return f"the ledger {self._path} refused: {problem}"
+            return f"the disk failed or is full, so the ledger {self._path} was not written ({code}); check the disk"
+        return f"the ledger {self._path} cannot be used: SQLite says: {problem}"
 
 
 def _code(problem: sqlite3.Error) -> str:

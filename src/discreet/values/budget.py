@@ -55,9 +55,7 @@ class _Amount:
 
     def _other(self, other: Any, verb: str) -> tuple[Fraction, ...]:
         if type(other) is not type(self):
-            raise BudgetError(
-                f"cannot {verb} {self} and {other}: convert one into the kind of the other first"
-            )
+            raise BudgetError(f"cannot {verb} {self} and {other}: they are of different kinds")
         amounts: tuple[Fraction, ...] = other.amounts
         return amounts
 
@@ -106,10 +104,10 @@ class _Amount:
         """Shares in proportion to positive weights, or so many equal ones; they sum exactly to the whole."""
         if isinstance(weights, int):
             if weights < 1:
-                raise BudgetError(f"a budget is split into at least 1 part, not {weights}")
+                raise BudgetError(f"a budget can be split into 1 part or more, not into {weights}")
             weights = [1] * weights
         if not weights:
-            raise BudgetError("a budget is split by at least one weight; there are none")
+            raise BudgetError("a budget cannot be split without weights")
         exact = [read_positive(weight, "a weight", BudgetError) for weight in weights]
         if any(not isinstance(weight, Fraction | Decimal | int | str) for weight in weights):
             exact = _round_weights(exact)
@@ -229,7 +227,7 @@ def budget_from_json(document: object) -> Budget:
         if kind is not None:
             exact = {name: read_fraction(document[name], name, FormatError) for name in document}
             if any(amount < 0 for amount in exact.values()) or exact.get("delta", 0) >= 1:
-                raise FormatError(f"not an amount of privacy: {document!r}")
+                raise FormatError(f"not a budget: {document!r}")
             return kind._make([exact[field.name] for field in fields(kind)])
     raise FormatError(
         f'a budget is {{"epsilon": "1"}}, {{"rho": "1/8"}} or {{"epsilon", "delta"}}, not {document!r}'
@@ -244,7 +242,7 @@ def finite_from_json(document: object) -> Finite:
 def require_finite(amount: Budget) -> Finite:
     """The amount, refused if it is infinite."""
     if isinstance(amount, Infinite):
-        raise FormatError("an infinite amount where a finite one should be")
+        raise FormatError("ε = ∞ where a finite budget should be")
     return amount
 
 
@@ -253,14 +251,14 @@ def choose_budget(
     epsilon: Number | None = None,
     delta: Number | None = None,
     rho: Number | None = None,
-    what: str = "say what it may cost:",
+    what: str = "give the cost as",
 ) -> Finite:
     """The amount that a pure ε, an ε with a δ, or a ρ stands for; `what` begins the sentence of a refusal."""
     if rho is not None and epsilon is None and delta is None:
         return ZCDP(rho)
     if epsilon is not None and rho is None:
         return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
-    raise BudgetError(f"{what} --epsilon, or --epsilon with --delta, or --rho alone")
+    raise BudgetError(f"{what} --epsilon, --epsilon with --delta, or --rho")
 
 
 def read_budget(text: str) -> Finite:
@@ -342,7 +340,7 @@ def afford_zcdp(budget: Finite) -> ZCDP:
     if isinstance(budget, ZCDP):
         return budget
     if isinstance(budget, PureDP) or not budget.delta:
-        raise BudgetError(f"no ρ fits into {budget}: concentrated privacy needs a δ above 0")
+        raise BudgetError(f"{budget} cannot be turned into a ρ without a δ above 0")
     return ZCDP(_largest(lambda rho: imply_approx(ZCDP(rho), budget.delta) <= budget))
 
 
@@ -362,7 +360,7 @@ def read_delta(delta: Number) -> Fraction:
     """A δ between 0 and 1."""
     exact = read_fraction(delta, "δ", BudgetError)
     if not 0 < exact < 1:
-        raise BudgetError(f"a conversion needs a δ between 0 and 1, not {delta}")
+        raise BudgetError(f"δ must lie strictly between 0 and 1, not {delta}")
     return exact
 
 
@@ -386,7 +384,7 @@ def _largest(fits: Callable[[Fraction], bool]) -> Fraction:
         if high > 1e12:
             break
     if low == high:
-        raise BudgetError("the budget is too small to convert: less than 1e-12 would be left")
+        raise BudgetError("the budget is too small to convert")
     for _ in range(60):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if fits(Fraction(middle)) else (low, middle)

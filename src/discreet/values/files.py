@@ -57,13 +57,11 @@ def read_text(path: str | os.PathLike[str], limit: int) -> str:
             packed = raw.peek(2)[:2] == b"\x1f\x8b"
             data = (gzip.GzipFile(fileobj=raw) if packed else raw).read(limit + 1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise FormatError(f"{source} is not a whole gzip file: {error}") from None
+        raise FormatError(f"{source}: not a complete gzip file: {error}") from None
     except OSError as error:
         raise FormatError(f"{source}: cannot be read: {error.strerror}") from None
     if len(data) > limit:
-        raise TooLarge(
-            f"{source} has more than {limit:,} bytes{' unpacked' * packed}; at most that many are read"
-        )
+        raise TooLarge(f"{source}: more than {limit:,} bytes{' unpacked' * packed}, the most that is read")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -280,14 +280,14 @@ def _read_width(value: Number, what: str) -> Fraction:
 def _integers(k: npt.ArrayLike) -> Integers:
     found = np.asarray(k)
     if not np.issubdtype(found.dtype, np.integer):
-        raise MechanismError(f"noise takes whole numbers only, not {found.dtype}")
+        raise MechanismError(f"noise is on whole numbers, not on {found.dtype}")
     return found.astype(np.int64)
 
 
 def _probabilities(p: npt.ArrayLike) -> Floats:
     found = np.asarray(p, dtype=np.float64)
     if not np.all((found > 0) & (found < 1)):
-        raise MechanismError("a quantile is asked for at a probability strictly between 0 and 1")
+        raise MechanismError("a quantile needs a probability strictly between 0 and 1")
     return found
 
 
@@ -320,7 +320,7 @@ class Measurement:
     law: Law
     unit: Unit
     cost: Budget
-    """What was charged for it; infinite for exact counts."""
+    """Infinite for exact counts."""
     rate: Fraction = Fraction(1)
     """The share of the rows that was counted: below 1 for a secret random sample."""
 
@@ -371,7 +371,7 @@ class Measurement:
             raise FormatError(f"the measurement over {axes} is malformed: {error}") from None
         rate = read_fraction(found["rate"], "a sampling rate", FormatError)
         if not 0 < rate <= 1:
-            raise FormatError(f"a sampling rate is above 0 and at most 1, not {rate}")
+            raise FormatError(f"a sampling rate must be above 0 and at most 1, not {rate}")
         unit, cost = read_unit(found["unit"]), budget_from_json(found["cost"])
         return cls(noisy, law_from_json(found["law"]), unit, cost, rate)
 

@@ -44,14 +44,14 @@ class Debit:
     @classmethod
     def from_json(cls, document: object) -> Debit:
         """The debit that `to_json` wrote; anything else is refused."""
-        found = require_keys(document, "a spend", ("request", "day", "verb", "tables", "cost", "digest"))
-        texts = {name: _read_text(f"the {name} of a spend", found[name]) for name in ("request", "verb")}
+        found = require_keys(document, "a debit", ("request", "day", "verb", "tables", "cost", "digest"))
+        texts = {name: _read_text(f"the {name} of a debit", found[name]) for name in ("request", "verb")}
         if not (isinstance(found["day"], str) and DAY.fullmatch(found["day"])):
-            raise FormatError(f"the day of a spend is written 2026-11-17, not {show(found['day'])}")
-        tables = _read_count("the tables of a spend", found["tables"])
+            raise FormatError(f"the day of a debit is written 2026-11-17, not {show(found['day'])}")
+        tables = _read_count("the tables of a debit", found["tables"])
         digest = found["digest"]
         if digest != "" and not (isinstance(digest, str) and HASH.fullmatch(digest)):
-            raise FormatError(f"the digest of a spend has 64 hexadecimal digits, unlike {show(digest)}")
+            raise FormatError(f"the digest of a debit has 64 hexadecimal digits, unlike {show(digest)}")
         cost = finite_from_json(found["cost"])
         return cls(texts["request"], found["day"], texts["verb"], tables, cost, digest)
 
@@ -111,16 +111,16 @@ class Statement:
         found = require_keys(document, "the statement", keys, ("rows",))
         book = require_keys(found["ledger"], "the ledger", ("id", "durable", "events", "head"))
         if not isinstance(book["durable"], bool):
-            raise FormatError(f"a ledger is durable or not, not {show(book['durable'])}")
+            raise FormatError(f"'durable' must be true or false, not {show(book['durable'])}")
         if not isinstance(book["head"], str) or not HASH.fullmatch(book["head"]):
-            raise FormatError(f"the head of a ledger has 64 hexadecimal digits, unlike {show(book['head'])}")
+            raise FormatError(
+                f"the head of a ledger must have 64 hexadecimal digits, not {show(book['head'])}"
+            )
         if not isinstance(found["spends"], list):
-            raise FormatError(f"the spends of a statement are a list, not {show(found['spends'])}")
+            raise FormatError(f"the spends of a statement must be a list, not {show(found['spends'])}")
         unit, loss = read_unit(found["unit"]), budget_from_json(found["loss"])
         if "rows" in found and not unit.fixes_rows:
-            raise FormatError(
-                "the number of rows is private under add-remove and does not belong in a release"
-            )
+            raise FormatError("the number of rows is private under add-remove; a release must not state it")
         return cls(
             _read_text("an account", found["account"]),
             unit,
@@ -140,11 +140,13 @@ class Statement:
 
 def _read_text(what: str, value: object) -> str:
     if not isinstance(value, str) or len(value) > MOST_TEXT or not value.isprintable():
-        raise FormatError(f"{what} is printable text of at most {MOST_TEXT} characters, not {show(value)}")
+        raise FormatError(
+            f"{what} must be printable text of at most {MOST_TEXT} characters, not {show(value)}"
+        )
     return value
 
 
 def _read_count(what: str, value: object) -> int:
     if type(value) is not int or not 0 <= value < 2**63:
-        raise FormatError(f"{what} is a whole number of at least 0, not {show(value)}")
+        raise FormatError(f"{what} must be a whole number, 0 or more, not {show(value)}")
     return value

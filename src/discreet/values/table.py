@@ -112,7 +112,7 @@ class Table:
         return Table(tuple(name for name in self.axes if name not in levels), np.asarray(self.values[index]))
 
     def normalise(self, child: str | None = None) -> Table:
-        """Divide by the total, or make every row along `child` sum to 1; a row of zeros becomes uniform."""
+        """Divide by the total, or make every conditional of `child` sum to 1; one of zeros becomes uniform."""
         if child is not None and child not in self.axes:
             raise TableError(f"cannot normalise a table over {self.axes} along {child!r}")
         values = np.asarray(self.values, dtype=np.float64)

@@ -39,20 +39,17 @@ class Unit:
         if self.relation not in ("add-remove", "replace-one"):
             raise BudgetError(f"the unit of privacy is add-remove or replace-one, not {self.relation!r}")
         if self.person and self.weight:
-            raise BudgetError("rows of people are counted one by one: name a person or a weight, not both")
+            raise BudgetError("give a person or a weight, not both")
         most = MOST_WEIGHT if self.weight else MOST_ROWS_OF_A_PERSON
         if type(self.at_most) is not int or not 1 <= self.at_most <= most:
-            whose = "a weight counts for 1 to" if self.weight else "of a person 1 to"
-            raise BudgetError(
-                f"{whose} {most:,} rows may count, not {self.at_most!r}; say --at-most 4, for example"
-            )
+            raise BudgetError(f"--at-most must be a number from 1 to {most:,}, not {self.at_most!r}")
         if (self.person or self.weight) and self.relation == "replace-one":
             raise BudgetError(
-                "a person or a row with a weight is added or removed: replacing it would change the number of rows"
+                "people and weighted rows go with add-remove only: replacing one changes the number of rows"
             )
         if self.at_most > 1 and not (self.person or self.weight):
             raise BudgetError(
-                "at most so many rows of whom? Name the column of people's ids: --person patient_id"
+                "--at-most needs --person, the column with people's ids, such as --person patient_id"
             )
 
     @classmethod
@@ -76,12 +73,12 @@ class Unit:
         if person is None and at_most is None:
             return None if unit is None else cls.read(unit)
         if unit is not None and cls.read(unit) != cls("add-remove"):
-            raise BudgetError(f"a unit is --person with --at-most, or --unit, not both: {unit} and {person}")
+            raise BudgetError(f"give --person or --unit, not both: {person!r} and {unit}")
         if not person or not person.strip():
             raise BudgetError("--person needs the name of the column that holds people's ids; it is empty")
         if at_most is None:
             raise BudgetError(
-                f"of each person of {person!r} how many rows may count at most? Say --at-most 4, for example"
+                f"--person {person} needs --at-most, how many rows of each person count, such as --at-most 4"
             )
         return cls("add-remove", person, at_most)
 

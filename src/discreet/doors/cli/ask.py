@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 Model = Annotated[
     str, typer.Argument(metavar="NETWORK", help="A release or network (.json) or any BIF file, plain or .gz.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document a question instead of text.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print a JSON document for each question instead of text.")
+]
 
 
 def query(
@@ -39,9 +41,9 @@ def query(
         str | None,
         typer.Option(
             metavar="guaranteed|calibrated|none",
-            show_default="guaranteed, if a private release has them and that is quick",
-            help="What the answer would be without the noise lies inside: 95 % sure for all answers together "
-            "(guaranteed; asked for, it may take minutes), or about 95 % of the time (calibrated, narrower).",
+            show_default="guaranteed, where a private release has them and they are quick",
+            help="Intervals that hold the answers without the noise: all of them at once with 95 % probability "
+            "(guaranteed; may take minutes), or about 95 % of them (calibrated, narrower).",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -54,7 +56,7 @@ def query(
 
     asked = [*(questions or []), *(_read_lines(file) if file else [])]
     if not asked:
-        raise QueryError('nothing was asked; write for example "P(lung | smoke=yes)"')
+        raise QueryError('no question; write for example "P(lung | smoke=yes)"')
     parsed = [Question.parse(text) for text in asked]  # a typing error in the last one costs no waiting
     kind = Intervals.read(interval)
     found = read(network)
@@ -102,8 +104,8 @@ def _warn_of_stray_bits(model: Network | CredalNetwork) -> None:
 
     if isinstance(model, Network) and model.stray > 0:
         typer.echo(
-            f"note: bits that spell no level have a probability of up to {model.stray:.2g} here; answers count them as "
-            "near levels, synthetic rows leave them out",
+            f"note: bits that spell no level have a probability of up to {model.stray:.2g}; answers count it to the "
+            "nearest levels, synthetic rows leave it out",
             err=True,
         )
 

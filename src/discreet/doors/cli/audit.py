@@ -51,17 +51,17 @@ def audit(
         typer.Option("--complete", help="The members are ALL rows of the release: check its noise as well."),
     ] = False,
     errors: Annotated[
-        str, typer.Option(metavar="LIST", help="Error levels at which power is stated.")
+        str, typer.Option(metavar="LIST", help="Shares of strangers accused, at which power is stated.")
     ] = "0.001,0.01,0.05,0.1",
-    confidence: Annotated[float, typer.Option(help="Of every band and of the verdict.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Splits the reference and breaks ties.")] = 0,
+    confidence: Annotated[float, typer.Option(help="How sure every band and the verdict are.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="For splitting the reference rows and breaking ties.")] = 0,
     as_json: AsJson = False,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the audit as one page.")] = None,
     report: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Write the report on a release document with this audit in it."),
     ] = None,
-    svg: Annotated[str | None, typer.Option(metavar="FILE", help="Write its plot alone.")] = None,
+    svg: Annotated[str | None, typer.Option(metavar="FILE", help="Write only the plot.")] = None,
 ) -> None:
     """Attack a release as an attacker would, and compare with what it promises.
 
@@ -77,7 +77,9 @@ def audit(
 
     levels = _read_levels(errors)
     stated = any(amount is not None for amount in (epsilon, delta, rho))
-    promise = choose_budget(epsilon=epsilon, delta=delta, rho=rho, what="a promise is") if stated else None
+    promise = (
+        choose_budget(epsilon=epsilon, delta=delta, rho=rho, what="give the promise as") if stated else None
+    )
     document = None if report is None else read_release(release)  # told before the work, not after it
     typer.echo(WARNING, err=True)
     found = run_audit(
@@ -113,7 +115,7 @@ def _read_levels(text: str) -> tuple[float, ...]:
         levels = ()
     if not levels or not all(0.0 < level < 1.0 for level in levels):
         raise DataError(
-            f"--errors are numbers between 0 and 1 separated by commas, such as 0.001,0.01, not {text!r}"
+            f"--errors must be numbers between 0 and 1 with commas, such as 0.001,0.01, not {text!r}"
         )
     return levels
 

@@ -26,7 +26,7 @@ _DESCRIPTION_WIDTH = 60
 @app.command(epilog="Example: discreet budget init clinic.ledger --account clinic-2024 --epsilon 1")
 def init(
     ledger: Place,
-    account: Annotated[str, typer.Option(help="The name of the dataset; one account for each.")],
+    account: Annotated[str, typer.Option(help="The name of the dataset; each dataset has one account.")],
     epsilon: Annotated[str | None, typer.Option(help="Pure budget ε, e.g. 1 or 1/2.")] = None,
     rho: Annotated[str | None, typer.Option(help="Concentrated budget ρ (zCDP), e.g. 1/8.")] = None,
     delta: Annotated[str | None, typer.Option(help="δ, together with --epsilon, e.g. 1e-6.")] = None,
@@ -44,7 +44,7 @@ def init(
     from discreet.values.budget import choose_budget
     from discreet.values.unit import Unit
 
-    budget = choose_budget(epsilon=epsilon, delta=delta, rho=rho, what="a budget is")
+    budget = choose_budget(epsilon=epsilon, delta=delta, rho=rho, what="give the budget as")
     kind = Unit.choose(unit, person, at_most) or Unit.ADD_REMOVE
     require_line("an account name", account)  # before the ledger is made: a refusal leaves nothing behind
     with open_ledger(ledger, create=True) as opened:
@@ -94,7 +94,7 @@ def verify(
         report = {"sound": verdict.sound, "anchor": str(verdict.anchor), "problems": list(verdict.problems)}
         print_json(report)
     elif verdict.sound:
-        typer.echo(f"sound: {verdict.anchor.count} events" + (" and the anchor stands" if outside else ""))
+        typer.echo(f"sound: {verdict.anchor.count} events" + (", and the anchor matches" if outside else ""))
         typer.echo(f"anchor {verdict.anchor}")
         if outside is None:
             typer.echo("without --anchor a ledger that was cut back to an earlier state looks sound as well")
@@ -175,6 +175,6 @@ def _print_tables(ledger: Ledger, accounts: tuple[Account, ...]) -> None:
         waiting = sum(not entry.answered for entry in entries)
         if waiting:
             console.print(
-                f"  {waiting} paid but without an answer: a crash, or still under way; "
-                "asking again with the same request id completes it for nothing"
+                f"  {waiting} paid but without an answer: the program crashed, or is still running; "
+                "run the same command again, it costs nothing more"
             )

@@ -20,14 +20,14 @@ def verify(
     release: Document,
     ledger: Annotated[
         str | None,
-        typer.Option(metavar="LEDGER", help="Hold the release against the ledger that paid for it, too."),
+        typer.Option(metavar="LEDGER", help="Also compare the release with the ledger that paid for it."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Derive everything again that can be derived, and say what does not add up.
+    """Recompute everything that follows from the published tables, and say what does not add up.
 
-    Needs no rows, and without --ledger nothing but the document. Exit code 0 if all holds, 1 if something does not
-    add up or could not be checked (but for a ledger that was not given), 2 if there is no release to look at.
+    Needs no rows, and without --ledger only the document. Exit code 0 if all adds up, 1 if something does not or could
+    not be checked (a ledger that was not given does not count), 2 if the file is not a release.
     """  # fmt: skip
     from discreet.doors.library import verify as run
 

@@ -19,7 +19,7 @@ SEED = 1
 README = """\
 # A {rows:,}-row table to try discreet on
 
-The rows are drawn from the textbook network "{name}": nobody's secret. Treat them as if they were.
+The rows are drawn from the textbook network "{name}". They are nobody's secret; treat them as if they were.
 
 | file | what it is | who may see it |
 |---|---|---|
@@ -48,9 +48,9 @@ QUESTIONS = {
 
 
 def examples(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Made if it is not there.")] = Path(
-        "clinic"
-    ),
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Where to write; made if there is none.")
+    ] = Path("clinic"),
     name: Annotated[
         str, typer.Option(help="The network behind the rows: asia, sachs, child, alarm.")
     ] = "asia",
@@ -87,7 +87,9 @@ def write_example(network: Network, name: str, folder: Path, rows: int) -> list[
     if table.exists() and not _holds(folder / "README.md", texts["README.md"]):
         others.append(table)  # somebody's own table, perhaps a real one
     if others:
-        raise FormatError(f"{others[0]} is there already and is not this example's; name another folder")
+        raise FormatError(
+            f"{others[0]} already exists and is not part of this example; choose another folder"
+        )
     make_folder(folder)
     for file, text in texts.items():
         write_text(folder / file, text)

@@ -47,7 +47,7 @@ UnitName = Annotated[
 LearnerName = Annotated[
     str | None,
     typer.Option(
-        help="With a graph planned, independent or dependent; without one adaptive or privbayes. "
+        help="With --graph: planned, independent or dependent. Without: adaptive or privbayes. "
         "[default: planned or adaptive]"
     ),
 ]
@@ -64,7 +64,7 @@ Required = Annotated[
     typer.Option(
         "--require",
         metavar='"A -> B"',
-        help="An arrow that privbayes must put into the graph, because you know it; may be given several times.",
+        help="An arrow that privbayes must put into the graph; may be given several times.",
     ),
 ]
 Forbidden = Annotated[
@@ -86,7 +86,9 @@ def release(
     account: Annotated[str, typer.Option(help="The dataset's account in the ledger.")],
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", metavar="PATH", help="A folder for everything, or a .json file for one."),
+        typer.Option(
+            "--out", "-o", metavar="PATH", help="A folder for document, BIF and report, or a .json file."
+        ),
     ],
     graph: GraphFile = None,
     epsilon: Epsilon = None,
@@ -102,11 +104,12 @@ def release(
     request: Annotated[
         str | None,
         typer.Option(
-            metavar="ID", help="Asking again under one id costs nothing. [default: from the question]"
+            metavar="ID",
+            help="The same id gets the same release again, at no cost. [default: made from the question]",
         ),
     ] = None,
     create_ledger: Annotated[
-        bool, typer.Option("--create-ledger", help="Make the ledger or the account if it is not there.")
+        bool, typer.Option("--create-ledger", help="Make the ledger or the account if there is none.")
     ] = False,
     budget: Annotated[
         str | None,
@@ -117,8 +120,8 @@ def release(
 ) -> None:
     """Learn a network privately and write what may be published: the release document, BIF, a report.
 
-    The budget is debited before a row is counted. Interrupted, run the same command again: it finishes, or hands
-    out the same bytes, and pays nothing twice.
+    The ledger is debited before a row is counted. If it was interrupted, run the same command again: it finishes, or
+    gives you the same files, and pays nothing twice.
     """  # fmt: skip
     from discreet.doors.release import plan_files
     from discreet.doors.release import release as make_release
@@ -216,9 +219,7 @@ def read_options(
     given = {"--encoding": encoding, "--require": require, "--forbid": forbid}
     named = [option for option, value in given.items() if value]
     if named and learner != "privbayes":
-        raise MechanismError(
-            f"{named[0]} is for --learner privbayes, not for {learner or 'the default learner'}"
-        )
+        raise MechanismError(f"{named[0]} works only with --learner privbayes")
     encoded = Encoding.of(encoding or "vanilla", schema)
     required = parse_arrows(require or (), schema, "--require")
     forbidden = parse_arrows(forbid or (), schema, "--forbid")
@@ -235,7 +236,7 @@ def read_reviewed(schema: Path) -> Schema:
     guesses = count_guesses(schema)
     if guesses:
         typer.echo(
-            f"warning: {guesses} guesses in {schema} came from rows and are not reviewed yet", err=True
+            f"warning: {schema} still has {guesses} guesses of the draft that nobody has reviewed", err=True
         )
     return declared
 
@@ -286,7 +287,7 @@ def _print_bill(made: Release) -> None:
     else:
         typer.echo(
             f"nothing was paid: request {receipt.request} was answered before, and these are the same bytes; "
-            "another --request makes a new release"
+            "for a new release, give another --request"
         )
     if receipt.revealed:
         typer.echo("warning: rows of this account were looked at without noise; ε is infinite", err=True)

@@ -21,7 +21,7 @@ def draft(
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Write the draft here, not to the terminal."),
     ] = None,
-    levels: Annotated[int, typer.Option(help="Columns with more different values are cut or left out.")] = 20,
+    levels: Annotated[int, typer.Option(help="Columns with more values are cut into bins or left out.")] = 20,
 ) -> None:
     """Propose a schema by looking at the rows; every such guess is marked, for you to review."""
     from discreet.rows.draft import REVIEW, draft_schema
@@ -29,7 +29,9 @@ def draft(
     from discreet.values.files import write_text
 
     if out is not None and out.exists():
-        raise FormatError(f"{out} is there already; a draft never replaces a schema that was reviewed")
+        raise FormatError(
+            f"{out} already exists, and a draft does not replace it; delete it, or choose another name"
+        )
     found = draft_schema(file, most_levels=levels)
     schema, text = found.schema, found.format()
     if out is None:
@@ -46,7 +48,9 @@ def check(
     schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="A schema (.toml).")],
     data: Annotated[
         str | None,
-        typer.Argument(metavar="DATA", help="Rows to hold against it; any data that release takes."),
+        typer.Argument(
+            metavar="DATA", help="Rows to check against it; any data that `discreet release` takes."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the schema as a JSON document.")] = False,
 ) -> None:

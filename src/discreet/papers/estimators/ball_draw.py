@@ -57,20 +57,18 @@ class BallPosterior:
 
     def __post_init__(self) -> None:
         if not (0 < self.precision < math.inf and 0 < self.radius < math.inf):
-            raise MechanismError("the prior's precision and the radius of the ball are numbers above 0")
+            raise MechanismError("the precision and the radius must be numbers above 0")
         if expect_acceptance(self.features, self.precision, self.radius) < LEAST_ACCEPTANCE:
             raise MechanismError(
                 f"{self.features} weights from a prior of precision {self.precision:g} would hardly ever fall into the "
                 f"ball of radius {self.radius:g}; use method='statistics', fewer features, or a larger precision"
             )
         if any(column.origin for column in self.columns):
-            raise MechanismError(
-                "sums for a posterior are counted from the origin 0, or the bounds mean nothing"
-            )
+            raise MechanismError("sums for a posterior must be counted from the origin 0")
         if any(max(abs(column.lower), abs(column.upper)) > 1 for column in self.columns):
-            raise MechanismError("features, label and their products lie between −1 and 1")
+            raise MechanismError("features, label and their products must lie between −1 and 1")
         if not is_covered(self.loss, self.cost):
-            raise MechanismError(f"a draw loses {self.loss}, which a cost of {self.cost} does not cover")
+            raise MechanismError(f"a draw loses {self.loss}, more than its cost of {self.cost}")
 
     @property
     def loss(self) -> PureDP:

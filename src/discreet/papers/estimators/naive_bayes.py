@@ -36,7 +36,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     `domains` and `classes` are public and declared: how many levels each feature has (or its edges, or its levels), and
     the labels. A value outside them is refused, and nothing is spent. With `ledger` (a path) and `account` each fit is
-    debited from a lasting budget; without them it is not remembered, and a warning says so.
+    debited from a lasting budget; without them nothing is kept, and a warning says so.
 
     Parameters: `epsilon`, what a fit costs; `mechanism`, laplace, fourier, sample or maximum; `prior`, the α of the
     Dirichlet priors; `unit`, add-remove or replace-one; `options`, further arguments of the mechanism, such as
@@ -71,7 +71,9 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows, once, for ε; the rows are not kept."""
         if self.mechanism not in MECHANISMS:
-            raise MechanismError(f"the mechanism is one of {', '.join(MECHANISMS)}, not {self.mechanism!r}")
+            raise MechanismError(
+                f"the mechanism must be one of {', '.join(MECHANISMS)}, not {self.mechanism!r}"
+            )
         checked, target = validate_data(self, X, y, dtype=None)
         check_classification_targets(target)
         labels = np.unique(np.asarray(self.classes))

@@ -75,7 +75,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows, once, for ε; the rows are not kept."""
         if self.method not in ("statistics", "sample"):
-            raise MechanismError(f"the method is statistics or sample, not {self.method!r}")
+            raise MechanismError(f"the method must be statistics or sample, not {self.method!r}")
         checked, label = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         middle, half = _read_bounds(self.bounds, checked.shape[1])
         (middle_y,), (half_y,) = _read_bounds(self.target, 1)
@@ -199,7 +199,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     def _require_covariance(self) -> Floats:
         if self.method != "statistics":
             raise MechanismError(
-                "one draw of the weights says nothing about their spread; fit with statistics"
+                "one draw of the weights does not show their spread; fit with method='statistics'"
             )
         return np.asarray(self.covariance_)
 
@@ -210,5 +210,7 @@ def _read_bounds(bounds: Any, size: int) -> tuple[Floats, Floats]:
     if found.shape == (2,):
         found = np.tile(found, (size, 1))
     if found.shape != (size, 2) or not np.isfinite(found).all() or not (found[:, 0] < found[:, 1]).all():
-        raise DataError(f"bounds are a pair (low, high) or one for each of {size} features, not {bounds!r}")
+        raise DataError(
+            f"bounds must be a pair (low, high), or one for each of {size} features, not {bounds!r}"
+        )
     return found.mean(axis=1), (found[:, 1] - found[:, 0]) / 2.0

@@ -36,11 +36,11 @@ def open_account(
     budget: Any,
     numbers: Sequence[str] = (),
 ) -> Airlock:
-    """An airlock for one fit: on the account of a ledger, or without one on an account of ε that nobody remembers."""
+    """An airlock for one fit: on the account of a ledger, or without one on an account of ε in memory."""
     if ledger is None:
         warnings.warn(
-            f"no ledger: nothing remembers that this fit spends ε = {epsilon}. Every further fit on the same rows "
-            "spends it again, also each fold and each candidate of a cross-validation; name a ledger and an account",
+            f"without a ledger nobody counts that this fit costs ε = {epsilon}. Every further fit on the same rows "
+            "costs as much again, each fold and candidate of a cross-validation too; give a ledger and an account",
             PrivacyWarning,
             stacklevel=3,
         )
@@ -67,7 +67,7 @@ def declare_features(names: Sequence[str], domains: Domain | Mapping[str, Domain
             raise SchemaError(f"feature {missing[0]!r} has no declared domain")
         return tuple(_declare(name, domains[name]) for name in names)
     if isinstance(domains, str | os.PathLike) or not isinstance(domains, Sequence):
-        raise SchemaError(f"domains are a number of levels, bins, a list or a mapping, not {domains!r}")
+        raise SchemaError(f"domains must be a number of levels, bins, a list or a mapping, not {domains!r}")
     if len(domains) != len(names):
         raise SchemaError(f"{len(names)} features need as many domains, not {len(domains)}")
     return tuple(_declare(name, domain) for name, domain in zip(names, domains, strict=True))

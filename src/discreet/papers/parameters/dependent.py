@@ -45,7 +45,7 @@ def dependent(
     """
     graph, whole = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
     if weights not in ("paper", "inverse-variance"):
-        raise TableError(f"weights are 'paper' or 'inverse-variance', not {weights!r}")
+        raise TableError(f"the weights must be 'paper' or 'inverse-variance', not {weights!r}")
     read_prior(prior, graph, airlock.schema.sizes)  # refused before anything is spent
     share = read_fraction(stage_one, "the share of stage one", BudgetError)
     require_share(share, "the share of stage one", BudgetError)
@@ -104,14 +104,14 @@ def plan_sampling(airlock: Keeper, rate: Number) -> Subsampling | None:
 
     beta = read_fraction(rate, "the sampling rate", BudgetError)
     if not 0 < beta <= 1:
-        raise BudgetError(f"the sampling rate must lie above 0 and be at most 1, not {show_fraction(beta)}")
+        raise BudgetError(f"the sampling rate must be above 0 and at most 1, not {show_fraction(beta)}")
     if beta == 1:
         return None
     if not airlock.unit.fixes_rows:
         return Subsampling(beta, airlock.unit)
     rows = airlock.rows
     if rows < 2:
-        raise BudgetError("a sample of one row would be all of them; use rate=1")
+        raise BudgetError("a table of one row cannot be sampled; use rate=1")
     return Subsampling.fixed(min(max(1, round(beta * rows)), rows - 1), rows)
 
 
@@ -131,9 +131,9 @@ def _trust_budget(stage_one: Fraction, share: Fraction, nodes: int) -> Array:
 
 
 def _trust_precision(first: Parameters, second: Parameters, i: int, rate: float) -> Array:
-    """The weight of Stage I in each row of a node, by inverse variance; the axis of the child has length 1.
+    """The weight of Stage I in each conditional of a node, by inverse variance; the axis of the child has length 1.
 
-    A row with m rows of data is off by k·σ²/m² from the noise in its k cells, and, in a sample at rate β, by
+    A conditional with m records is off by k·σ²/m² from the noise in its k cells, and, in a sample at rate β, by
     (1 − β)·(1 − Σθ²)/(β·m) from the sampling.
     """
     early, late = first.families[i], second.families[i]
@@ -152,7 +152,7 @@ def _average(one: Table, two: Table, trust: Array) -> Table:
 
 
 def _predict_error(first: Parameters, second: Parameters, i: int, rate: float, trust: Array) -> float:
-    """The mean L1 error from the noise of both stages, weighed by how often each row occurs."""
+    """The mean L1 error from the noise of both stages, weighed by how often each conditional applies."""
     early, late = first.families[i], second.families[i]
     weight = float(trust.mean())
     variance = weight**2 * early.law.variance / rate**2 + (1.0 - weight) ** 2 * late.law.variance

@@ -93,7 +93,7 @@ def compute_parameters(
     Θ[x|x_pa] = (n·M_i[x, x_pa] + α)/Σ_x(n·M_i[x, x_pa] + α), n being the noisy total, or public.
     """
     if weights not in ("paper", "inverse-variance"):
-        raise TableError(f"weights are 'paper' or 'inverse-variance', not {weights!r}")
+        raise TableError(f"the weights must be 'paper' or 'inverse-variance', not {weights!r}")
     pseudo = read_prior(prior, dag, airlock.schema.sizes)
     given = [Fraction(1, len(dag))] * len(dag) if shares is None else list(shares)
     sets = [members for family in dag.families() for members in (family, family[:-1])]
@@ -126,21 +126,21 @@ def compute_parameters(
 def join(family: Measurement, parents: Measurement, prior: Array | None = None) -> Table:
     """M_i[x, x_pa] = T_i[x, x_pa]/Σ_x T_i[x, x_pa] · T_pa[x_pa]/Σ T_pa, negative counts taken as 0 [000, Proc. 1].
 
-    A row without positive counts takes the prior's mean, or is uniform. The printed M_i lacks the second quotient, so
-    it is a conditional, and T_pa cancels from it.
+    A conditional without positive counts takes the prior's mean, or is uniform. The printed M_i lacks the second
+    quotient, so it is a conditional, and T_pa cancels from it.
     """
     counts = np.maximum(np.asarray(family.noisy.values, dtype=np.float64), 0.0)
     if prior is not None:
         counts = np.where(counts.sum(axis=-1, keepdims=True) > 0, counts, prior)
-    rows = condition(Table(family.axes, counts), family.axes)
+    conditionals = condition(Table(family.axes, counts), family.axes)
     above = clamp(parents.noisy.arrange(family.axes[:-1]).values, 1.0)
-    return Table(family.axes, rows.values * above[..., np.newaxis])
+    return Table(family.axes, conditionals.values * above[..., np.newaxis])
 
 
 def predict_error(variance: float, parents: Measurement, levels: int, rows: float) -> float:
-    """The L1 error that such noise adds to a row of a conditional, weighed by how often the row occurs; at most 2.
+    """The L1 error that such noise adds to a conditional, weighed by how often it applies; at most 2.
 
-    A row of m rows of data is off by about levels·E|noise|/m, at most by about 1, and counts m/n: together
+    A conditional with m records is off by about levels·E|noise|/m, at most by about 1, and counts m/n: together
     Σ_pa min(levels·E|noise|, m)/n, with m from the noisy table of the parents.
     """
     off = levels * math.sqrt(variance / 2.0)

@@ -39,7 +39,7 @@ class Subsampling:
         object.__setattr__(self, "unit", Unit.read(self.unit))
         if self.unit.person:
             raise MechanismError(
-                f"a secret sample of rows does not amplify privacy for {self.unit}; use rate 1, or planned"
+                f"a secret sample of rows does not help to protect {self.unit}; use rate=1, or the learner planned"
             )
         require_share(self.rate, "the sampling rate", MechanismError)
         if self.rate.denominator >= 2**63:
@@ -49,7 +49,7 @@ class Subsampling:
     def fixed(cls, size: int, rows: int) -> Subsampling:
         """A fixed number of rows out of a public number of rows, for replace-one."""
         if not 0 < size < rows:
-            raise MechanismError(f"a sample of {rows} rows has between 1 and {rows - 1} of them, not {size}")
+            raise MechanismError(f"a sample of {rows} rows must have 1 to {rows - 1} of them, not {size}")
         return cls(Fraction(size, rows), Unit.REPLACE_ONE)
 
     def amplify(self, inner: PureDP) -> PureDP:
@@ -87,7 +87,7 @@ class Subsampling:
         """Refuse a number of rows of which the rate is not a whole number, if the sample's size is fixed."""
         if self.unit == Unit.REPLACE_ONE and (self.rate * rows).denominator != 1:
             share = show_fraction(self.rate)
-            raise MechanismError(f"a share of {share} of {rows} rows is not a whole number of rows")
+            raise MechanismError(f"{share} of {rows} rows is not a whole number of rows")
 
 
 def draw_below(bound: int, count: int) -> npt.NDArray[np.uint64]:
@@ -134,7 +134,7 @@ def sample_tables(
 ) -> Tables:
     """Tables of a secret sample: the noise of the larger budget that sampling affords, charged at `cost`."""
     if not isinstance(cost, PureDP):
-        raise AirlockError(f"sampling amplifies pure ε only; the spend is {cost}")
+        raise AirlockError(f"a secret sample can be paid for in pure ε only, not with {cost}")
     inner = Tables.price(sets, sampling.afford(cost), unit=sampling.unit, shares=shares)
     charges = cost.split(len(inner.sets) if shares is None else shares)
     return Tables(inner.sets, inner.mechanisms, charges, cost, sampling.unit, sampling)

@@ -138,7 +138,7 @@ def bound_saving(costs: Sequence[float]) -> float:
 def read_order(dag: DAG, targets: Sequence[str], order: Sequence[str] | None) -> tuple[str, ...]:
     """An elimination order that lists the targets' ancestors, each once; chosen here if none is given."""
     if not targets or len(set(targets)) != len(targets):
-        raise QueryError(f"targets are {list(targets)}; name at least one attribute, each once")
+        raise QueryError(f"name at least one target, each once, not {list(targets)}")
     if order is None:
         return choose_order(dag, targets)
     wanted = dag.ancestors(targets) - set(targets)

@@ -1,6 +1,6 @@
 """The residual basis of counts: the Fourier basis of [002] for attributes of any number of levels.
 
-For k levels, row j of the basis is 1 on the first j levels, −j on the next and 0 on the rest: integers, orthogonal to
+For k levels, line j of the basis is 1 on the first j levels, −j on the next and 0 on the rest: integers, orthogonal to
 each other and to the constant, with Σ_j |M[j, x]| = k − 1 in every column. For two levels it is (1, −1), the Fourier
 basis of [002] without its factor 2^(−|I|/2). So one row moves all coefficients of a set S by Π_{a∈S}(k_a − 1) in
 L1, which is how many there are, whatever the row: under add-remove the sensitivity is the number of coefficients.
@@ -20,7 +20,7 @@ from discreet.values.table import Table
 
 
 def make_basis(levels: int) -> npt.NDArray[np.int64]:
-    """The k − 1 integer rows that, with the constant, are an orthogonal basis of tables over one attribute."""
+    """The k − 1 integer lines that, with the constant, are an orthogonal basis of tables over one attribute."""
     if levels < 2:
         raise TableError(f"a basis needs an attribute of at least 2 levels, not {levels}")
     basis = np.tril(np.ones((levels - 1, levels), dtype=np.int64))
@@ -29,7 +29,7 @@ def make_basis(levels: int) -> npt.NDArray[np.int64]:
 
 
 def make_inverse(levels: int) -> npt.NDArray[np.float64]:
-    """The columns that turn coefficients back: M⁺ = Mᵀ/‖row‖², with ‖row j‖² = j(j + 1)."""
+    """The columns that turn coefficients back: M⁺ = Mᵀ/‖line‖², with ‖line j‖² = j(j + 1)."""
     j = np.arange(1, levels, dtype=np.float64)
     return np.asarray(make_basis(levels).T / (j * (j + 1)))
 

@@ -45,9 +45,9 @@ def fourier(
     negative with probability 1 − e^{−t} [002, Cor. 3]; that dwarfs small data, so it is off, and cells are cut at 0.
     """
     if stealth is not None and not stealth > 0:
-        raise MechanismError(f"stealth is a number t above 0, not {stealth}")
+        raise MechanismError(f"stealth must be a number above 0, not {stealth}")
     if sensitivity not in ("exact", "paper"):
-        raise MechanismError(f"sensitivity is 'exact' or 'paper', not {sensitivity!r}")
+        raise MechanismError(f"the sensitivity must be 'exact' or 'paper', not {sensitivity!r}")
     graph, cost = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
     sizes = airlock.schema.sizes
     pseudo = require_prior(prior, graph, sizes)

@@ -41,7 +41,7 @@ MOST_ROWS = 2**31
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeGrid:
-    """The public grid of one node's distributions, its prior on each parent row, and how a point is chosen.
+    """The public grid of one node's distributions, its prior for each conditional, and how a point is chosen.
 
     One row moves log P(x | θ) by at most `reach` between two points of the grid, so under add-remove a choice with
     P(θ) ∝ exp(score/scale) loses ε = reach/scale, and under replace-one, where one row goes and one comes, twice that.
@@ -67,7 +67,7 @@ class NodeGrid:
         if not float(np.sum(self.prior)) <= MOST_ROWS:
             raise MechanismError(f"the α of {self.family[-1]!r} sum to more than 2^31, beyond exact scores")
         if self.choice.sensitivity < _halve(measure_reach(self.log_points), self.choice.unit):
-            raise MechanismError(f"the grid of {self.family[-1]!r} reaches further than its choice allows")
+            raise MechanismError(f"the grid of {self.family[-1]!r} is wider than its choice allows")
 
     @property
     def log_points(self) -> Integers:
@@ -75,7 +75,7 @@ class NodeGrid:
         return round_logs(self.prior.shape[-1], self.steps, self.floor)
 
     def draw(self, true_counts: Array) -> list[list[int]]:
-        """For each parent row, a point drawn from the (tempered) posterior on the grid, as its lattice numbers."""
+        """For each conditional, a point drawn from the (tempered) posterior on the grid, as its lattice numbers."""
         logs = self.log_points.T
         counts = np.asarray(true_counts, dtype=np.int64).reshape(-1, logs.shape[0])
         if int(counts.sum()) > MOST_ROWS:
@@ -84,12 +84,12 @@ class NodeGrid:
         scores = counts @ logs + np.rint(pseudo @ logs.astype(np.float64)).astype(np.int64)
         scores = scores - scores.max(axis=1, keepdims=True)
         lattice = make_lattice(counts.shape[1], self.steps)
-        return [lattice[choose(row.astype(np.float64), self.choice)].tolist() for row in scores]
+        return [lattice[choose(line.astype(np.float64), self.choice)].tolist() for line in scores]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PosteriorDraw:
-    """One draw of all parameters of a network: nodes and parent rows are independent given the counts [002, Thm. 4]."""
+    """One draw of all parameters of a network: all conditionals are independent given the counts [002, Thm. 4]."""
 
     kind: str
     nodes: tuple[NodeGrid, ...]
@@ -104,7 +104,7 @@ class PosteriorDraw:
             )
         total = sum((node.choice.cost for node in self.nodes[1:]), start=self.nodes[0].choice.cost)
         if not total <= self.cost:
-            raise MechanismError(f"{self.kind}: its nodes cost {total}, above the stated {self.cost}")
+            raise MechanismError(f"{self.kind}: its nodes cost {total}, more than the stated {self.cost}")
 
     def describe(self) -> dict[str, Any]:
         """The grid and the scale of every node."""

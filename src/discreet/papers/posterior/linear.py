@@ -46,7 +46,7 @@ class ProductStatistics:
 
     def __post_init__(self) -> None:
         if not self.sets:
-            raise MechanismError("nothing to measure: the list of attribute sets is empty")
+            raise MechanismError("nothing to measure: the list is empty")
         if len({frozenset(members) for members in self.sets}) != len(self.sets):
             raise MechanismError("an attribute set is asked for twice")
         for name in sorted({name for members in self.sets for name in members}):
@@ -143,11 +143,11 @@ class Coefficients:
     """One block of integers for each attribute set, all with noise of the same law, which were paid for together."""
 
     blocks: tuple[Table, ...]
-    """The axes carry the names of attributes; a block has as many entries along one as its matrix has rows."""
+    """The axes carry the names of attributes; a block has as many entries along one as its matrix has lines."""
     law: Law
     unit: Unit
     cost: Budget
-    """What was charged for all blocks together."""
+    """What all blocks cost together."""
 
     def to_json(self) -> dict[str, Any]:
         """The whole release; each block is written as a measured table is."""

@@ -34,10 +34,10 @@ def sample(
 
     Each sample costs ε = 2d·log((1−ω)/ω) if rows are replaced, half of that under add-remove, so ω = 1/(1 + e^{ε/2d})
     for two levels: for a small ε per node all probabilities are near ½. The prior is cut off before sampling, never the
-    sample after it, and it lives on a public grid of at most `points` points per row, on which the draw is exact.
+    sample after it, and it lives on a public grid of at most `points` points, on which the draw is exact.
     """
     if samples < 1:
-        raise MechanismError(f"at least 1 sample is drawn, not {samples}")
+        raise MechanismError(f"samples must be at least 1, not {samples}")
     graph, cost = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
     pseudo = require_prior(prior, graph, airlock.schema.sizes)
     each = cost / samples

@@ -108,9 +108,9 @@ class CodedCounter:
         if sample is None:
             return
         if self._weighted:
-            raise DataError(f"{self._reader.label}: rows with weights cannot be sampled one by one")
+            raise DataError(f"{self._reader.label}: rows with weights cannot be sampled")
         if sample.unit == Unit.REPLACE_ONE and self._rows > MOST_SAMPLED:
-            raise TooLarge(f"a sample of fixed size is drawn from at most {MOST_SAMPLED:,} rows")
+            raise TooLarge(f"a sample of fixed size takes at most {MOST_SAMPLED:,} rows")
         sample.require_rows(self._rows)
 
     def count(self, sets: Sequence[Sequence[str]], sample: Sample | None = None) -> list[Table]:
@@ -121,7 +121,7 @@ class CodedCounter:
         from discreet.rows.engines.kernels import Tally, count_packed, suits
 
         if self._closed:
-            raise AirlockError("the counter is closed; open the data again")
+            raise AirlockError("the data is closed; open it again")
         self.check(sets, sample)
         asked = self._limits.require_request(self._schema, sets)
         names = [name for name in self._schema.names if any(name in members for members in asked)]
@@ -156,12 +156,12 @@ class CodedCounter:
         for name in names:
             if name not in self._numbers:
                 opened = list_some(self._numbers) if self._numbers else "none"
-                raise DataError(f"cannot sum {show(name)}; opened as numbers: {opened}")
+                raise DataError(f"cannot sum {show(name)}; columns opened as numbers: {opened}")
 
     def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
         """The values of number columns, read again in batches."""
         if self._closed:
-            raise AirlockError("the counter is closed; open the data again")
+            raise AirlockError("the data is closed; open it again")
         self.check_numbers(names)
         self._require_unchanged()
         yield from self._reader.read_numbers(names)
@@ -170,7 +170,7 @@ class CodedCounter:
     def encode(self, encoding: Encoding) -> CodedCounter:
         """The same rows over the attributes of an encoding's view; what it keeps of them comes on top."""
         if encoding.schema != self._schema:
-            raise DataError(f"{self._reader.label}: the encoding is of another schema than the rows")
+            raise DataError(f"{self._reader.label}: the encoding belongs to another schema")
         reader = RecodedReader(self._reader.label, self.read, encoding)
         return CodedCounter(reader, encoding.view, weighted=self._weighted, limits=self._limits)
 
@@ -182,7 +182,7 @@ class CodedCounter:
     def read(self, names: Sequence[str]) -> Iterator[Batch]:
         """The codes of these attributes of every row, from memory or read again."""
         if self._closed:
-            raise AirlockError("the counter is closed; open the data again")
+            raise AirlockError("the data is closed; open it again")
         if self._held is not None:
             codes, weights = self._held
             yield Batch(self._rows, [codes[name] for name in names], weights)

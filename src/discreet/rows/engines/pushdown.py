@@ -76,7 +76,7 @@ class PushdownCounter:
         unit: Unit = Unit.ADD_REMOVE,
     ) -> PushdownCounter:
         """A counter over an Ibis table, a Spark frame, or a text such as 'postgresql://host/db::table'."""
-        import_extra("ibis", "counting inside an engine", "pushdown")
+        import_extra("ibis", "counting inside a database", "pushdown")
         table, label, release = _open_table(data)
         try:
             return cls(table, schema, weight=weight, limits=limits, label=label, release=release, unit=unit)
@@ -94,14 +94,14 @@ class PushdownCounter:
         self._limits.require_request(self._schema, sets)
         if sample is not None:
             raise DataError(
-                f"{self._label}: a secret sample cannot be drawn inside an engine, whose random numbers can be "
+                f"{self._label}: a secret sample cannot be drawn inside a database, whose random numbers can be "
                 "predicted; read the rows from a file or a frame"
             )
 
     def count(self, sets: Sequence[Sequence[str]], sample: Sample | None = None) -> list[Table]:
         """One exact int64 table for each attribute set, axes in the order asked; one query for all of them."""
         if self._closed:
-            raise AirlockError("the counter is closed; open the data again")
+            raise AirlockError("the data is closed; open it again")
         self.check(sets, sample)
         asked = self._limits.require_request(self._schema, sets)
         place = {name: i for i, name in enumerate(self._schema.names)}
@@ -117,7 +117,7 @@ class PushdownCounter:
 
     def check_numbers(self, names: Sequence[str]) -> None:
         """Refuse: engines round and clip in ways of their own, and the sensitivity of a sum hangs on both."""
-        raise DataError(f"{self._label}: numbers are summed only where rows are read from a file or a frame")
+        raise DataError(f"{self._label}: columns can be summed only from a file or a frame")
 
     def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
         """Refused, as `check_numbers` says."""
@@ -126,9 +126,7 @@ class PushdownCounter:
 
     def encode(self, encoding: Encoding) -> PushdownCounter:
         """Refuse: a search over bits or groups asks for more tables than an engine answers in any useful time."""
-        raise DataError(
-            f"{self._label}: the {encoding.kind} encoding is counted only where rows are read from a file or a frame"
-        )
+        raise DataError(f"{self._label}: the {encoding.kind} encoding works only with a file or a frame")
 
     def close(self) -> None:
         """Let go of the engine."""
@@ -162,8 +160,8 @@ class PushdownCounter:
         )
         if before != after:
             raise DataError(
-                f"{self._label}: the engine takes different levels for the same text, as a collation that ignores "
-                "case does; give it the column with a binary collation"
+                f"{self._label}: the database takes two levels for the same text, perhaps because it ignores case; "
+                "give the column a binary collation"
             )
 
     def _explain(self, name: str, value: object, rows: int) -> DataError:
@@ -214,7 +212,9 @@ class PushdownCounter:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [
                 type(error).__name__
             ]
-            raise DataError(f"{self._label}: the engine refused the query: {lines[0][:200]}") from error
+            raise DataError(
+                f"{self._label}: the database could not run the query: {lines[0][:200]}"
+            ) from error
 
 
 def _write_ids(column: Any) -> Any:

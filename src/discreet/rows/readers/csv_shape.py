@@ -42,7 +42,7 @@ def count_records(label: str, path: Path, delimiter: str) -> int:
                 if progress[_FAULT]:
                     raise _refuse(label, progress)
     except (OSError, EOFError) as error:
-        raise DataError(f"{label}: the file cannot be read: {error}") from None
+        raise DataError(f"{label}: cannot be read: {error}") from None
     if progress[_STATE] == _QUOTED:
         raise DataError(f"{label}: line {progress[_FIRST_LINE]:,}: a quoted value is not closed")
     _scan(

@@ -268,7 +268,7 @@ class DuckReader:
                 yield batch
         except duckdb.OutOfMemoryException:
             raise TooLarge(
-                f"{self.label}: reading it takes more memory than allowed; raise the memory limit"
+                f"{self.label}: reading it takes more memory than the limit; raise it with --memory"
             ) from None
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             raise DataError(f"{self.label}: {sources.shorten(error)}") from None
@@ -277,7 +277,7 @@ class DuckReader:
                 reader.close()
         if not self.at_most and self.source.rows not in (None, rows):
             raise DataError(
-                f"{self.label}: it has {self.source.rows:,} rows, but DuckDB read {rows:,} of them"
+                f"{self.label}: it has {self.source.rows:,} rows, but only {rows:,} could be read"
             )
 
     def _explain(self, names: Sequence[str]) -> DataError:
@@ -296,7 +296,7 @@ class DuckReader:
             f"WHERE {' OR '.join(f'{code} IS NULL' for code in codes)} LIMIT 1",
         )
         if not found:
-            return DataError(f"{self.label}: the table changed while it was read")
+            return DataError(f"{self.label}: the table changed while it was read; try again")
         row, values, encoded = found[0][0], found[0][1 : 1 + len(raw)], found[0][1 + len(raw) :]
         i = encoded.index(None)
         if given[i] == self.weight:
@@ -336,7 +336,7 @@ def _sniff_database(path: str) -> str:
         return "sqlite"
     if head[8:12] == DUCKDB_MAGIC:
         return "duckdb"
-    raise DataError(f"{name}: neither a DuckDB nor an SQLite database; a name after '::' is a table of one")
+    raise DataError(f"{name}: not a DuckDB or SQLite database, which a name with '::' needs")
 
 
 Kind = Literal["text", "integer", "decimal", "float", "boolean"]

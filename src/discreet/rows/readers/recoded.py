@@ -38,7 +38,7 @@ class RecodedReader:
 
     def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
         """Refused: an encoding has no numbers."""
-        raise DataError(f"{self.label}: an encoding has no number columns; there is none called {names[0]!r}")
+        raise DataError(f"{self.label}: column {names[0]!r} cannot be summed through an encoding")
 
     def bound(self, at_most: int) -> Reader:
         """Bounded already, as its source is."""

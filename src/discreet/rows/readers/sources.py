@@ -235,7 +235,7 @@ def _find_files(path: str) -> tuple[Path, ...]:
     if kind == "directory":
         files = sorted(file for file in Path(path).iterdir() if find_ending(file.name) in PARQUET_ENDINGS)
         if not files:
-            raise DataError(f"{name}: a directory without Parquet files")
+            raise DataError(f"{name}: no Parquet file in this folder")
         return tuple(files)
     if kind == "file":
         return (Path(path),)
@@ -243,7 +243,7 @@ def _find_files(path: str) -> tuple[Path, ...]:
     if not matched:
         raise DataError(f"{name}: no such file")
     if not all(find_ending(found) in PARQUET_ENDINGS for found in matched):
-        raise DataError(f"{name}: a pattern may match Parquet files only")
+        raise DataError(f"{name}: a pattern may match only Parquet files")
     return tuple(Path(found) for found in matched)
 
 
@@ -258,7 +258,7 @@ def _open_csv(label: str, path: Path, delimiter: str, limits: Limits) -> Source:
     except (OSError, EOFError, csv.Error) as error:
         raise DataError(f"{label}: the header cannot be read: {error}") from None
     if not header:
-        raise DataError(f"{label}: the file has no header")
+        raise DataError(f"{label}: no header; the first line must name the columns")
     # Columns are numbered, so that no name becomes SQL, and all are text, so that "01" stays "01".
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(header)))
     from discreet.rows.readers.csv_shape import count_records
