@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from discreet import entrance
 from discreet.core.mechanism import calibrate_counts
 from discreet.core.scores import IndependenceDistance, MaximumDistance, ModelError, MutualInformation, Score
-from discreet.entrance import open_airlock, open_counter
+from discreet.entrance import open_airlock, open_counter, open_ledger
 from discreet.learning.planned import planned
 from discreet.learning.privbayes import privbayes
 from discreet.papers.estimators.sums import BoundedColumn
@@ -19,9 +22,10 @@ from discreet.papers.posterior.grid_draws import calibrate_maximum, calibrate_sa
 from discreet.papers.posterior.linear import ProductStatistics
 from discreet.rows.people import choose_rows, hash_ids
 from discreet.values.budget import ZCDP, PureDP
-from discreet.values.errors import BudgetError, DataError, MechanismError
+from discreet.values.errors import BudgetError, DataError, MechanismError, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
+from discreet.values.schema.encoding import Encoding
 from discreet.values.table import Table
 from discreet.values.unit import Unit
 
@@ -121,7 +125,9 @@ def test_what_does_not_hold_for_people_is_refused() -> None:
         Unit("replace-one", "id", 2)
     with pytest.raises(BudgetError, match="--at-most needs --person"):
         Unit("add-remove", "", 2)
-    for bad in (0, 1001, 2.5):
+    with pytest.raises(BudgetError, match="is empty"):
+        Unit.choose(None, "", 1)
+    for bad in (0, 1001, 2.5, True):
         with pytest.raises(BudgetError, match="--at-most must be a number"):
             Unit("add-remove", "id", bad)  # type: ignore[arg-type]
 
@@ -167,6 +173,81 @@ def test_learners_run_for_people(learn: object) -> None:
         assert network.provenance is not None and network.provenance.unit == person(2)
         assert network.provenance.statement is not None
         assert airlock.remaining == PureDP(1)
+
+
+IDS = [7, 7.0, "7", " 7\t", "7\n", np.int64(7), -0.0, 0, float("nan"), None, "", "  "]
+
+
+def test_an_id_is_the_same_person_however_it_is_written() -> None:
+    """Whole numbers without a point, blanks cut off; NaN, None and blanks alone are no id."""
+    people = hash_ids(IDS, b"k" * 16)
+    assert len({tuple(found) for found in people[:6].tolist()}) == 1
+    assert tuple(people[6]) == tuple(people[7]) != tuple(people[0])
+    assert not people[8:].any()
+
+
+@pytest.mark.parametrize("memory", [None, 16], ids=["held", "streamed"])
+@pytest.mark.parametrize("kind", ["frame", "arrow", "parquet", "text"])
+def test_ids_mean_the_same_in_every_reader(kind: str, memory: int | None, tmp_path: Path) -> None:
+    """Float ids, as pandas makes them of whole numbers with a hole, and texts with blanks around them."""
+    import pandas as pd
+    import pyarrow as pa
+
+    frame = pd.DataFrame(
+        {"id": [1.0, 1.0, 2.0, np.nan, np.nan, 0.0, -0.0], "x": list("aaaabbb"), "y": list("0101010")}
+    )
+    if kind == "text":
+        frame["id"] = ["1", " 1", "2", "", " ", "0\t", "0"]
+    data: object = frame
+    if kind != "frame":
+        data = pa.Table.from_pandas(frame)
+    if kind == "parquet":
+        data = tmp_path / "people.parquet"
+        frame.to_parquet(data)
+    counter = open_counter(data, SCHEMA, unit=person(1), memory=memory)
+    assert counter.rows == 3  # 1, 2 and 0
+    counter.close()
+
+
+def test_an_index_on_ids_does_not_unbind_people(tmp_path: Path) -> None:
+    """Beyond memory, SQLite gives ids alone in the order of an index, and other columns in that of the table."""
+    with sqlite3.connect(tmp_path / "t.db") as connection:
+        connection.execute("CREATE TABLE t (id TEXT, x TEXT, y TEXT)")
+        rows = [(f"p{i}", "a", "0") for i in range(3000)] + [("aaa", "b", "1")] * 1000
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows[::-1])
+        connection.execute("CREATE INDEX i ON t (id)")
+        connection.execute("CREATE VIEW v AS SELECT * FROM t")
+        connection.commit()
+    counter = open_counter(f"{tmp_path / 't.db'}::t", SCHEMA, unit=person(1), memory=1000)
+    assert not counter.in_memory  # type: ignore[attr-defined]
+    assert counter.count([("x",)])[0].values.tolist() == [3000, 1, 0]
+    counter.close()
+    with pytest.raises(TooLarge, match="no numbers"):
+        open_counter(f"{tmp_path / 't.db'}::v", SCHEMA, unit=person(1), memory=1000)
+
+
+def test_a_view_of_rows_without_people_is_not_refused() -> None:
+    """A refusal would tell, for nothing, whether there is anybody."""
+    rows = {"id": [None] * 3, "x": list("abc"), "y": list("010")}
+    with open_airlock(rows, SCHEMA, budget="1", unit=person(1)) as airlock:
+        airlock.encode(Encoding.of("binary", SCHEMA)).close()
+
+
+def test_an_account_that_somebody_opens_meanwhile_must_have_the_same_unit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that were bounded for one unit are never asked under another."""
+
+    def meanwhile(*given: object, **options: object) -> object:
+        with open_ledger(tmp_path / "ledger") as ledger:
+            ledger.open_account("a", PureDP(5), person(1))
+        return honest(*given, **options)  # type: ignore[arg-type]
+
+    honest = entrance.open_counter
+    open_ledger(tmp_path / "ledger", create=True).close()
+    monkeypatch.setattr(entrance, "open_counter", meanwhile)
+    with pytest.raises(BudgetError, match="protects person"):
+        open_airlock(ROWS, SCHEMA, budget="5", ledger=tmp_path / "ledger", account="a", create=True)
 
 
 @pytest.mark.parametrize("cap", [1, 3, 900])

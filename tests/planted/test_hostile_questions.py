@@ -101,7 +101,7 @@ def test_no_copy_takes_the_rows_out(take: Callable[[Airlock], object]) -> None:
 def test_more_rows_than_scores_are_exact_for_are_refused_at_the_door() -> None:
     """A refusal after the debit would tell whether there are more."""
     heavy = {"a": ["0", "1"], "b": ["0", "1"], "n": [2**31, 1]}
-    with pytest.raises(TooLarge, match="at most 2,147,483,648 are allowed"):
+    with pytest.raises(TooLarge, match="at most 2,147,483,647 are allowed"):
         open_counter(heavy, SCHEMA, weight="n")
 
 

@@ -93,6 +93,9 @@ class Tables:
             if not isinstance(whole, PureDP):
                 raise AirlockError(f"a secret sample can be paid for in pure ε only, not with {self.cost}")
             whole = self.sample.amplify(whole)
+        charged = sum(self.charges[1:], start=self.charges[0])
+        if charged != self.cost:
+            raise AirlockError(f"the tables are charged {charged} together, not {self.cost}")
         if not (len(self.sets) == len(self.mechanisms) == len(self.charges) and whole <= self.cost):
             raise AirlockError(
                 f"{len(self.sets)} tables lose {whole} together, more than the cost of {self.cost}"

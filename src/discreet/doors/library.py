@@ -99,6 +99,11 @@ def audit(
     from discreet.judge.audit import audit_codes
 
     published = _open_published(release, schema=schema, graph=graph).promising(promise)
+    if complete and published.unit is not None and (published.unit.person or published.unit.weight):
+        raise DataError(
+            f"{published.name} counts only some rows, chosen in secret ({published.unit}): its noise cannot be checked "
+            "against all of them; leave out --complete"
+        )
     return audit_codes(
         published,
         read_codes(members, published.schema),

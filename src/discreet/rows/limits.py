@@ -19,7 +19,7 @@ DEFAULT_MEMORY = 2**30
 MAX_WEIGHT = 2**31
 """The largest weight of a row."""
 
-MAX_ROWS = 2**31
+MAX_ROWS = 2**31 - 1
 """The most rows, or units of weight, of one table: scores and sums over so many are exact in 64 bits. More are refused
 when rows are read, because a refusal after a question was paid for would tell a count."""
 

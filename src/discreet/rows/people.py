@@ -35,13 +35,28 @@ def hash_ids(values: Iterable[Any], key: bytes) -> People:
     known: dict[str, tuple[int, int]] = {"": (0, 0)}
     found = []
     for value in values:
-        text = "" if value is None or value != value else str(value).strip()
+        text = write_id(value)
         words = known.get(text)
         if words is None:
             digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).digest()
             words = known[text] = (int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little"))
         found.append(words)
     return np.array(found, dtype=np.uint64).reshape(-1, 2)
+
+
+BLANKS = " \t\n\r\f\v"
+"""What is cut off at both ends of an id, in every engine."""
+
+
+def write_id(value: Any) -> str:
+    """An id as text: whole numbers without a point, blanks cut off; empty where there is none."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return ""
+    if isinstance(value, float | np.floating):
+        if value != value:
+            return ""
+        value = int(value) if float(value).is_integer() else value
+    return str(value).strip(BLANKS)
 
 
 def choose_rows(people: People, at_most: int) -> npt.NDArray[np.bool_]:

@@ -41,7 +41,7 @@ class Unit:
         if self.person and self.weight:
             raise BudgetError("give a person or a weight, not both")
         most = MOST_WEIGHT if self.weight else MOST_ROWS_OF_A_PERSON
-        if not isinstance(self.at_most, int) or not 1 <= self.at_most <= most:
+        if type(self.at_most) is not int or not 1 <= self.at_most <= most:
             raise BudgetError(f"--at-most must be a number from 1 to {most:,}, not {self.at_most!r}")
         if (self.person or self.weight) and self.relation == "replace-one":
             raise BudgetError(
@@ -74,11 +74,13 @@ class Unit:
             return None if unit is None else cls.read(unit)
         if unit is not None and cls.read(unit) != cls("add-remove"):
             raise BudgetError(f"give --person or --unit, not both: {person!r} and {unit}")
+        if not person or not person.strip():
+            raise BudgetError("--person needs the name of the column that holds people's ids; it is empty")
         if at_most is None:
             raise BudgetError(
                 f"--person {person} needs --at-most, how many rows of each person count, such as --at-most 4"
             )
-        return cls("add-remove", person or "", at_most)
+        return cls("add-remove", person, at_most)
 
     @property
     def value(self) -> str:

@@ -27,6 +27,8 @@ from discreet.values.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 
+LEAST_ACCEPTANCE = 1e-5
+"""A draw that would wait longer is refused before it is paid for."""
 BATCH = 2**12
 """Proposals per round of rejection."""
 GRID = 2.0**-24
@@ -56,6 +58,11 @@ class BallPosterior:
     def __post_init__(self) -> None:
         if not (0 < self.precision < math.inf and 0 < self.radius < math.inf):
             raise MechanismError("the precision and the radius must be numbers above 0")
+        if expect_acceptance(self.features, self.precision, self.radius) < LEAST_ACCEPTANCE:
+            raise MechanismError(
+                f"{self.features} weights from a prior of precision {self.precision:g} would hardly ever fall into the "
+                f"ball of radius {self.radius:g}; use method='statistics', fewer features, or a larger precision"
+            )
         if any(column.origin for column in self.columns):
             raise MechanismError("sums for a posterior must be counted from the origin 0")
         if any(max(abs(column.lower), abs(column.upper)) > 1 for column in self.columns):
@@ -102,6 +109,21 @@ class BallPosterior:
         weights = draw_in_ball(precision, tau * target, self.radius)
         step = GRID * self.radius
         return [float(weight) for weight in np.rint(weights / step) * step]
+
+
+def expect_acceptance(features: int, precision: float, radius: float) -> float:
+    """The chance that a draw of the prior alone lies in the ball: P(χ²_q ≤ bB²), by the series of its distribution.
+
+    Rows only add precision, so this is about the least that a draw has to wait for; it follows from public numbers.
+    """
+    half, x = features / 2.0, precision * radius**2 / 2.0
+    term = total = 1.0 / half
+    for step in range(1, 1000):
+        term *= x / (half + step)
+        total += term
+    if x > 500.0:
+        return 1.0
+    return min(1.0, math.exp(half * math.log(x) - x - math.lgamma(half)) * total)
 
 
 def calibrate_ball(

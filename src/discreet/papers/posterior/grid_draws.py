@@ -56,6 +56,14 @@ class NodeGrid:
     choice: NoisyChoice
 
     def __post_init__(self) -> None:
+        levels = self.prior.shape[-1]
+        if not (LEAST_FLOOR <= self.floor < 1 / levels or self.floor == 1 / levels):
+            raise MechanismError(f"ω is at least 2^-20 and at most 1/{levels}, not {self.floor:g}")
+        prior = np.array(self.prior, dtype=np.float64)  # a copy: what was priced is what is drawn from
+        if not (np.isfinite(prior).all() and (prior > 0).all()):
+            raise MechanismError(f"the α of {self.family[-1]!r} must be finite and above 0")
+        prior.flags.writeable = False
+        object.__setattr__(self, "prior", prior)
         if not float(np.sum(self.prior)) <= MOST_ROWS:
             raise MechanismError(f"the α of {self.family[-1]!r} sum to more than 2^31, beyond exact scores")
         if self.choice.sensitivity < _halve(measure_reach(self.log_points), self.choice.unit):

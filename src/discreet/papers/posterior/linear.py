@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.counter import TrueCounts
-from discreet.core.mechanism import AdditiveNoise, Noise, calibrate_moves
+from discreet.core.mechanism import AdditiveNoise, Noise, calibrate_moves, covers
 from discreet.core.noise import add_noise
 from discreet.values.budget import Budget, Finite, budget_from_json
 from discreet.values.errors import FormatError, MechanismError
@@ -180,7 +180,7 @@ class LinearStatistics:
 
     def __post_init__(self) -> None:
         moved = self.statistics.l1(self.mechanism.unit)
-        if self.mechanism.l1 < moved:
+        if not covers(self.mechanism, (moved,)):
             raise MechanismError(
                 f"one unit moves the statistics by {moved} in L1, more than the {self.mechanism.l1} paid for"
             )

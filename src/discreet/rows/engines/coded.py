@@ -215,7 +215,7 @@ class CodedCounter:
                 kept.append(batch)
                 if rows * (width + 24 * bool(at_most)) > self._limits.codes:
                     kept = None
-        if not units:
+        if not units and not isinstance(self._reader, RecodedReader):  # of a view, that was seen before
             what = "no rows" if not rows else f"no weight in any of its {rows:,} rows"
             raise DataError(f"{self._reader.label}: {what}; at least 1 is needed")
         self._require_unchanged()

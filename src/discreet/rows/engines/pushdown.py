@@ -57,7 +57,7 @@ class PushdownCounter:
         # A row that goes bad later must not pass for a row of another grouping set, whose missing keys are NULL.
         filled = {name: column.fill_null(-1) for name, column in coded.items()}
         if unit.person:
-            ids = joined[f"x{len(schema)}"].cast("string")
+            ids = _write_ids(joined[f"x{len(schema)}"])
             self._coded = _bound_people(joined.select(**filled, p=ids), unit.at_most)
             self._units = int(
                 self._fetch(self._coded.aggregate(rows=self._coded.count())).to_pylist()[0]["rows"]
@@ -217,6 +217,16 @@ class PushdownCounter:
             ) from error
 
 
+def _write_ids(column: Any) -> Any:
+    """Ids as text, as `people.write_id` writes them."""
+    text = column.cast("string")
+    if column.type().is_floating():
+        whole = (column == column.floor()) & (column.abs() < 1e18)
+        text = whole.ifelse(column.cast("int64").cast("string"), text)
+        text = column.isnan().ifelse("", text)
+    return text.strip()
+
+
 def _bound_people(table: Any, at_most: int) -> Any:
     """At most so many rows of each person `p`, in an order by a keyed hash of the coded row.
 
@@ -230,7 +240,7 @@ def _bound_people(table: Any, at_most: int) -> Any:
         """The engine's own."""
 
     codes = [name for name in table.columns if name != "p"]
-    known = table.filter(table.p.notnull() & (table.p.strip() != ""))
+    known = table.filter(table.p.notnull() & (table.p != ""))
     known = known.mutate(nth=ibis.row_number().over(group_by=["p", *codes], order_by="p"))
     text = ibis.literal(draw_key().hex()) + "|" + known.p
     for name in (*codes, "nth"):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.rows.limits import MAX_WEIGHT, Limits
-from discreet.rows.people import draw_key
+from discreet.rows.people import BLANKS, draw_key
 from discreet.rows.readers import sources
 from discreet.rows.readers.batches import (
     Batch,
@@ -116,7 +116,7 @@ class DuckReader:
                 source.connection, source.label, f"DESCRIBE SELECT {listed} FROM {cls._name_scan(source)}"
             )
             kinds = {
-                name: "text" if name == person else classify_type(source.label, name, row[1])
+                name: _classify_id(row[1]) if name == person else classify_type(source.label, name, row[1])
                 for name, row in zip(wanted, described, strict=True)
             }
             if weight is not None and kinds[weight] not in ("integer", "text"):
@@ -215,7 +215,17 @@ class DuckReader:
         ]
 
     def _write_person(self) -> str:
-        return f"coalesce(trim(CAST({self.columns[self.person]} AS VARCHAR)), '')"
+        """The id as text, as `people.write_id` writes it."""
+        column = self.columns[self.person]
+        text = f"CAST({column} AS VARCHAR)"
+        if self.kinds[self.person] == "float":
+            whole = f"{column} = floor({column}) AND abs({column}) < 1e18"
+            text = (
+                f"CASE WHEN isnan({column}) THEN '' WHEN {whole} THEN CAST(CAST({column} AS BIGINT) AS VARCHAR) "
+                f"ELSE {text} END"
+            )
+        blanks = " || ".join(f"chr({ord(blank)})" for blank in BLANKS)
+        return f"coalesce(trim({text}, {blanks}), '')"
 
     def _name_rows(self) -> str:
         """The rows to be read: all, or the bounded ones."""
@@ -223,12 +233,15 @@ class DuckReader:
             return self._name_scan(self.source)
         listed = list(self.columns.values())
         content = ", ".join(f"coalesce(CAST({name} AS VARCHAR), '')" for name in listed)
-        keyed = f"md5(concat_ws(chr(31), '{self.key.hex()}', {content}, CAST(nth AS VARCHAR)))"
-        numbered = (
-            f"SELECT *, row_number() OVER (PARTITION BY {', '.join(listed)}) AS nth "
+        # Partitioned by hashes: under a collation, different texts may be equal, in SQL and nowhere else.
+        hashed = (
+            f"SELECT *, md5('{self.key.hex()}' || {self._write_person()}) AS whose, "
+            f"md5(concat_ws(chr(31), {content})) AS content "
             f"FROM {self._name_scan(self.source)} WHERE {self._write_person()} <> ''"
         )
-        order = f"row_number() OVER (PARTITION BY {self._write_person()} ORDER BY {keyed})"
+        numbered = f"SELECT *, row_number() OVER (PARTITION BY whose, content) AS nth FROM ({hashed})"
+        keyed = f"md5('{self.key.hex()}' || whose || content || CAST(nth AS VARCHAR))"
+        order = f"row_number() OVER (PARTITION BY whose ORDER BY {keyed})"
         return f"(SELECT * FROM ({numbered}) QUALIFY {order} <= {self.at_most}) AS rows"
 
     @staticmethod
@@ -295,6 +308,11 @@ class DuckReader:
         return DataError(
             f"{self.label}: attribute {show(given[i])}, row {row:,}: {show(values[i])} is not allowed"
         )
+
+
+def _classify_id(declared: str) -> Kind:
+    """Ids of any type are read as text; floating-point ones are written as whole numbers first."""
+    return "float" if declared.split("(")[0] in ("FLOAT", "DOUBLE", "REAL") else "text"
 
 
 def _write_weight(column: str, kind: Kind) -> str:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from discreet.rows.people import draw_key
 from discreet.rows.readers.batches import Batch, Numbers, Reader, check_numbers, check_weights
 from discreet.rows.readers.sources import list_wanted, place_columns, quote_name
-from discreet.values.errors import DataError
+from discreet.values.errors import DataError, TooLarge
 from discreet.values.schema import Schema
 from discreet.values.text import list_some, show
 
@@ -105,6 +105,8 @@ class SQLiteReader:
     file: Path | None = None
     person: str = ""
     key: bytes = b""
+    order: str = ""
+    """The hidden column by which rows are numbered, if they must come in the same order every time."""
 
     @classmethod
     def open_file(
@@ -161,15 +163,29 @@ class SQLiteReader:
     def _slices(self, names: Sequence[str]) -> Iterator[tuple[int, int, dict[str, Any]]]:
         fetched = list(dict.fromkeys([*names, *filter(None, (self.weight, self.person))]))
         listed = ", ".join(map(quote_name, fetched)) or "1"
-        with self._fetch(f"SELECT {listed} FROM {quote_name(self.table)}") as cursor:
+        ordered = f" ORDER BY {self.order}" if self.order else ""
+        with self._fetch(f"SELECT {listed} FROM {quote_name(self.table)}{ordered}") as cursor:
             start = 0
             while rows := self._advance(cursor):
                 yield start, len(rows), dict(zip(fetched, zip(*rows, strict=True), strict=False))
                 start += len(rows)
 
     def bound(self, at_most: int) -> Reader:
-        """The rows that count, chosen once; SQLite hands them over in the order of the table."""
-        return ChosenReader.choose(self, at_most)
+        """The rows that count, chosen once, by their numbers: an index may give other columns in another order."""
+        with self._fetch(f"SELECT * FROM {quote_name(self.table)} LIMIT 0") as cursor:
+            names = {column[0].lower() for column in cursor.description}
+        order = next((name for name in ("rowid", "_rowid_", "oid") if name not in names), "")
+        try:
+            with self._fetch(f"SELECT {order} FROM {quote_name(self.table)} LIMIT 1") as cursor:
+                numbered = all(found is not None for (found,) in cursor)  # a view has none
+        except DataError:
+            numbered = False
+        if not numbered:
+            raise TooLarge(
+                f"{self.label}: its rows have no numbers, so people's rows are chosen in memory only; raise the memory "
+                "limit, or write the table to a Parquet file"
+            )
+        return ChosenReader.choose(replace(self, order=order), at_most)
 
     def close(self) -> None:
         """Close the connection, unless the caller owns it."""
