@@ -18,12 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.compute.consistency import (
-    find_intersections,
-    project_on_simplex,
-    reconcile,
-    weigh_by_precision,
-)
+from discreet.compute.consistency import find_intersections, project_on_simplex, reconcile, weigh_by_precision
 from discreet.compute.contraction import Margin
 from discreet.values.errors import TableError, TooLarge
 from discreet.values.graph import DAG

@@ -49,12 +49,7 @@ def kl(true: npt.ArrayLike, estimate: npt.ArrayLike, floor: float = FLOOR) -> Ar
 
 
 def compare_conditionals(
-    true: Table,
-    estimate: Table,
-    given: Sequence[str],
-    metric: Metric = "l1",
-    *,
-    weights: Table | None = None,
+    true: Table, estimate: Table, given: Sequence[str], metric: Metric = "l1", *, weights: Table | None = None
 ) -> float:
     """The mean distance between P(targets | given) and its estimate, over all combinations of the given attributes.
 

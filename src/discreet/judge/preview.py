@@ -95,7 +95,7 @@ class Preview:
         """A search in sums: which tables it will measure depends on its private choices."""
         lines = [
             f"The learner {known.learner} would spend {whole} ({known.unit}). "
-            "Which tables it measures depends on private choices that it makes on the way.",
+            "Which tables it measures depends on private choices that it makes on the way."
         ]
         if known.learner == "adaptive" and not known.details.get("batches"):
             what = (

@@ -150,7 +150,7 @@ def explain_loss(loss: Budget, unit: Unit) -> list[str]:
     return [
         f"Suppose somebody thinks the odds are even, 50 %, that {about}. After seeing everything that may ever "
         f"be published from this account they can be at most <strong>{shown}</strong>"
-        f"{' sure' if '%' in shown else ''}{slack}.",
+        f"{' sure' if '%' in shown else ''}{slack}."
     ]
 
 
@@ -230,8 +230,7 @@ def _write_tables(network: Network, intervals: Mapping[str, Ends], words: str) -
 def _write_ledger(said: Statement, known: Provenance) -> str:
     lines = "".join(
         f"<tr><td>{escape(debit.day)}</td><td>{escape(debit.verb)}</td>"
-        f"<td class='amount'>{debit.tables or ''}</td>"
-        f"<td class='amount'>{escape(spell(debit.cost))}</td>"
+        f"<td class='amount'>{debit.tables or ''}</td><td class='amount'>{escape(spell(debit.cost))}</td>"
         f"<td class='hash'><code>{escape(debit.request)}</code></td></tr>"
         for debit in said.debits
     )

@@ -53,9 +53,7 @@ UNWRITTEN = "no exact form"
 """The key of an option that a document cannot hold; its value is only the name of the type."""
 
 
-def stated(
-    learner: Callable[Concatenate[Keeper, P], Learned],
-) -> Callable[Concatenate[Keeper, P], Learned]:
+def stated(learner: Callable[Concatenate[Keeper, P], Learned]) -> Callable[Concatenate[Keeper, P], Learned]:
     """A learner whose network carries the privacy statement and the options: enough to run it again without rows.
 
     Every debit is marked with the digest of learner, options and graph, so none of them can be exchanged later.

@@ -95,12 +95,7 @@ class Statement:
             "schema": self.schema,
             "purpose": self.purpose,
             "spends": [debit.to_json() for debit in self.debits],
-            "ledger": {
-                "id": self.ledger,
-                "durable": self.durable,
-                "events": self.events,
-                "head": self.head,
-            },
+            "ledger": {"id": self.ledger, "durable": self.durable, "events": self.events, "head": self.head},
             **({} if self.rows is None else {"rows": self.rows}),
         }
 

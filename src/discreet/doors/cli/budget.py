@@ -31,8 +31,7 @@ def init(
     rho: Annotated[str | None, typer.Option(help="Concentrated budget ρ (zCDP), e.g. 1/8.")] = None,
     delta: Annotated[str | None, typer.Option(help="δ, together with --epsilon, e.g. 1e-6.")] = None,
     unit: Annotated[
-        str | None,
-        typer.Option(help="What is protected: add-remove or replace-one. [default: add-remove]"),
+        str | None, typer.Option(help="What is protected: add-remove or replace-one. [default: add-remove]")
     ] = None,
     person: Person = None,
     at_most: AtMost = None,

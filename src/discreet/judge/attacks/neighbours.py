@@ -43,12 +43,7 @@ def make_neighbours(
 
 
 def audit_learner(
-    learn: Learn,
-    tables: tuple[Codes, Codes],
-    *,
-    trials: int,
-    delta: float = 0.0,
-    confidence: float = 0.99,
+    learn: Learn, tables: tuple[Codes, Codes], *, trials: int, delta: float = 0.0, confidence: float = 0.99
 ) -> EpsilonBound:
     """A lower bound on the ε of a learner from so many runs on each of two neighbouring tables."""
     target = {name: column[-1:] for name, column in tables[0].items()}

@@ -81,10 +81,7 @@ class Published:
         if provenance is None:
             return self
         return replace(
-            self,
-            measurements=tuple(provenance.measurements),
-            unit=provenance.unit,
-            promise=provenance.cost,
+            self, measurements=tuple(provenance.measurements), unit=provenance.unit, promise=provenance.cost
         )
 
 

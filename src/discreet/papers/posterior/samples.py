@@ -63,18 +63,9 @@ def make_network(
     """The network whose tables are the drawn points of the grid."""
     sizes = airlock.schema.sizes
     cpts = tuple(
-        Table(
-            node.family,
-            place_points(lattice, node.floor).reshape([sizes[name] for name in node.family]),
-        )
+        Table(node.family, place_points(lattice, node.floor).reshape([sizes[name] for name in node.family]))
         for node, lattice in zip(specification.nodes, drawn, strict=True)
     )
     floors = {node.family[-1]: node.floor for node in specification.nodes}
-    provenance = Provenance(
-        specification.kind,
-        airlock.unit,
-        cost,
-        (),
-        details={"floors": floors, **details},
-    )
+    provenance = Provenance(specification.kind, airlock.unit, cost, (), details={"floors": floors, **details})
     return Network(airlock.schema, dag, cpts, provenance=provenance)

@@ -67,13 +67,7 @@ class PushdownCounter:
 
     @classmethod
     def open(
-        cls,
-        data: Any,
-        schema: Schema,
-        *,
-        weight: str | None,
-        limits: Limits,
-        unit: Unit = Unit.ADD_REMOVE,
+        cls, data: Any, schema: Schema, *, weight: str | None, limits: Limits, unit: Unit = Unit.ADD_REMOVE
     ) -> PushdownCounter:
         """A counter over an Ibis table, a Spark frame, or a text such as 'postgresql://host/db::table'."""
         import_extra("ibis", "counting inside a database", "pushdown")

@@ -14,14 +14,7 @@ import numpy as np
 from discreet.rows.limits import MAX_WEIGHT, Limits
 from discreet.rows.people import BLANKS, draw_key
 from discreet.rows.readers import sources
-from discreet.rows.readers.batches import (
-    Batch,
-    Numbers,
-    Reader,
-    check_numbers,
-    refuse_number,
-    refuse_weight,
-)
+from discreet.rows.readers.batches import Batch, Numbers, Reader, check_numbers, refuse_number, refuse_weight
 from discreet.rows.readers.frames import FrameReader, SQLiteReader
 from discreet.rows.readers.sources import Source
 from discreet.values.errors import DataError, DiscreetError, TooLarge
@@ -99,12 +92,7 @@ class DuckReader:
 
     @classmethod
     def open(
-        cls,
-        source: Source,
-        schema: Schema,
-        weight: str | None,
-        numbers: Sequence[str] = (),
-        person: str = "",
+        cls, source: Source, schema: Schema, weight: str | None, numbers: Sequence[str] = (), person: str = ""
     ) -> DuckReader:
         """The reader of a source; the columns and their types are checked here, the rows as they are read."""
         try:

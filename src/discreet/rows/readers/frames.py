@@ -38,12 +38,7 @@ class FrameReader:
 
     @classmethod
     def open(
-        cls,
-        data: Any,
-        schema: Schema,
-        weight: str | None,
-        numbers: Sequence[str] = (),
-        person: str = "",
+        cls, data: Any, schema: Schema, weight: str | None, numbers: Sequence[str] = (), person: str = ""
     ) -> FrameReader:
         """The wanted columns of a frame; all must have the same length."""
         wanted = list_wanted(schema, weight, numbers, person)
