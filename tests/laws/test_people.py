@@ -266,7 +266,7 @@ def test_a_row_with_a_weight_counts_at_most_so_often(cap: int) -> None:
     ):
         with pytest.raises(BudgetError):
             Unit("add-remove", **bad)  # type: ignore[arg-type]
-    with pytest.raises(BudgetError, match="replacing it would change"):
+    with pytest.raises(BudgetError, match="go with add-remove only"):
         Unit("replace-one", weight="n", at_most=2)
 
 
