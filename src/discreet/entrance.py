@@ -155,13 +155,11 @@ def open_airlock(
             assert isinstance(ledger, str | os.PathLike)
             book = stack.enter_context(open_ledger(ledger, create=True))
         opened = {found.name: found for found in book.accounts()}.get(name)
-        if opened is not None:  # perhaps since a moment ago, by somebody else
-            _check_account(book, opened, name, protected, wanted, create)
-        else:
-            whole = wanted or spend
-            if whole is None:
-                raise BudgetError(f"account {name!r} is not open in the ledger yet; give its budget")
-            opened = book.open_account(name, whole, protected)
+        whole = wanted or (spend if opened is None else opened.budget)
+        if whole is None:
+            raise BudgetError(f"account {name!r} is not open in the ledger yet; give its budget")
+        # Refused if somebody has opened it meanwhile with another unit: the rows were read for this one.
+        opened = book.open_account(name, whole, protected)
         return Airlock(counter, schema, book, opened, stack.pop_all().close)
 
 

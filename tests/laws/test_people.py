@@ -22,7 +22,7 @@ from discreet.papers.posterior.grid_draws import calibrate_maximum, calibrate_sa
 from discreet.papers.posterior.linear import ProductStatistics
 from discreet.rows.people import choose_rows, hash_ids
 from discreet.values.budget import ZCDP, PureDP
-from discreet.values.errors import BudgetError, DataError, MechanismError, TooLarge
+from discreet.values.errors import BudgetError, DataError, LedgerError, MechanismError, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
@@ -246,7 +246,7 @@ def test_an_account_that_somebody_opens_meanwhile_must_have_the_same_unit(
     honest = entrance.open_counter
     open_ledger(tmp_path / "ledger", create=True).close()
     monkeypatch.setattr(entrance, "open_counter", meanwhile)
-    with pytest.raises(BudgetError, match="protects person"):
+    with pytest.raises(LedgerError, match="cannot be opened again"):
         open_airlock(ROWS, SCHEMA, budget="5", ledger=tmp_path / "ledger", account="a", create=True)
 
 
