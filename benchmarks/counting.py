@@ -119,7 +119,7 @@ def load_kernels() -> dict[str, Any]:
     start = time.perf_counter()
     from discreet.rows.engines import kernels
 
-    kernels.count_codes([np.zeros(8, dtype=np.uint8)], [2], [(0,)])
+    kernels.Tally([2], [(0,)]).add([np.zeros(8, dtype=np.uint8)])
     return {"seconds": time.perf_counter() - start}
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from _credal_trials import Custodian, Trials, ask, certify, count_frequencies, fit_idm
 from _running import progress
-from discreet.compute.bounds import bound
+from discreet.compute.bounds.bracket import bound
 from discreet.entrance import open_airlock
 from discreet.learning.planned import planned
 from discreet.networks import examples

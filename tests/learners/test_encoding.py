@@ -25,7 +25,7 @@ from discreet.learning.parent_sets import limit_degree, maximal_sets
 from discreet.learning.privbayes import privbayes
 from discreet.networks.formats.release import format_release, parse_release
 from discreet.networks.network import Network
-from discreet.rows.engines.kernels import count_codes, count_packed, pack
+from discreet.rows.engines.kernels import Tally, count_packed, pack
 from discreet.values.budget import ZCDP, PureDP
 from discreet.values.errors import (
     AirlockError,
@@ -143,7 +143,9 @@ def test_packed_counts_are_those_of_the_kernels(seed: int, rows: int, width: int
     rng = np.random.default_rng(seed)
     columns = [(rng.random(rows) < rng.random()).astype(np.uint8) for _ in range(6)]
     sets = list(itertools.permutations(range(6), width))[:80]
-    expected = count_codes(columns, [2] * 6, sets)
+    tally = Tally([2] * 6, sets)
+    tally.add(columns)
+    expected = tally.finish()
     found = count_packed([pack(column) for column in columns], rows, sets)
     assert all((one == other).all() for one, other in zip(found, expected, strict=True))
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.compute.augmentation import draw_counts
-from discreet.compute.bounds import list_vertices, tighten
 from discreet.compute.bounds.counting import bound_by_chernoff, bound_sum
+from discreet.compute.bounds.problem import list_vertices, tighten
 from discreet.entrance import open_airlock
 from discreet.learning.planned import planned
 from discreet.networks import examples

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.compute.bounds import bound, list_vertices, pose
+from discreet.compute.bounds.bracket import bound
 from discreet.compute.bounds.outer import Induction, bound_below
-from discreet.compute.bounds.problem import list_orders
+from discreet.compute.bounds.problem import list_orders, list_vertices, pose
 from discreet.values.errors import ImpossibleEvidence
 from discreet.values.graph import DAG
 from discreet.values.table import Table

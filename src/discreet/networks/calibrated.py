@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.compute.augmentation import draw_counts
-from discreet.compute.bounds import Elimination, pose
+from discreet.compute.bounds.inner import Elimination
+from discreet.compute.bounds.problem import pose
 from discreet.compute.inference.elimination import eliminate
 from discreet.compute.sampling import Seed
 from discreet.networks.answer import Answer

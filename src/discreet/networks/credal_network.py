@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.compute.bounds import Bracket, Method, bound, centre_of, find_candidates, tighten
+from discreet.compute.bounds.bracket import Bracket, Method, bound
+from discreet.compute.bounds.decision import find_candidates
+from discreet.compute.bounds.problem import centre_of, tighten
 from discreet.networks.answer import Answer, Decision, Interval
 from discreet.networks.evidence import (
     Given,

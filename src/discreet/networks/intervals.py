@@ -13,8 +13,8 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from discreet.compute.bounds import bound_outer
 from discreet.compute.bounds.counting import bound_conditionals, bound_counts
+from discreet.compute.bounds.outer import bound_outer
 from discreet.networks.answer import Answer
 from discreet.networks.calibrated import MOST_LEVELS as MOST_ASKED
 from discreet.networks.calibrated import Calibrated, draw_calibrated

@@ -34,20 +34,6 @@ FLUSH = 2**31 - 1
 """A 32-bit histogram is emptied into the 64-bit one before any cell can have seen more rows than this."""
 
 
-def count_codes(
-    codes: Sequence[Codes],
-    sizes: Sequence[int],
-    sets: Sequence[Sequence[int]],
-    weights: npt.NDArray[np.int64] | None = None,
-    *,
-    threads: int | None = None,
-) -> list[npt.NDArray[np.int64]]:
-    """One int64 table for each set of columns, axes in that order: T[x] = Σ_rows weight · 1{codes = x}."""
-    tally = Tally(sizes, sets, weighted=weights is not None, threads=threads)
-    tally.add(codes, weights)
-    return tally.finish()
-
-
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Where each requested table lives in one long histogram, and by which stride each column moves in it."""
@@ -251,7 +237,7 @@ def pack(codes: npt.NDArray[Any]) -> Words:
 def count_packed(
     columns: Sequence[Words], rows: int, sets: Sequence[Sequence[int]]
 ) -> list[npt.NDArray[np.int64]]:
-    """One int64 table for each set of columns, as `kernels.count_codes` would count it.
+    """One int64 table for each set of columns, as a `Tally` would count it.
 
     With N[s] the rows that have all of the attributes s at level 1, and N[∅] = n, each cell is an alternating sum of
     the N of its supersets; one subtraction along each axis makes all cells of a table.
