@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from _theory000 import bound_query
 from discreet.compute.metrics import kl, l1
 from discreet.networks.network import Network
-from discreet.papers.parameters.theory import bound_query
 from discreet.values.errors import ImpossibleEvidence
 
 MOST_CELLS = 4096

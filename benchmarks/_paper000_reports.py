@@ -14,9 +14,9 @@ import numpy as np
 from _paper000_figures import draw_errors, draw_savings
 from _paper000_savings import MEASURES, find_saving
 from _paper000_trials import INDEPENDENT, PLANNED, PRINTED, Case, Cells, learn
+from _theory000 import bound_saving
 from discreet.compute.metrics import FLOOR
 from discreet.papers.parameters.allocation import Allocation, estimate_error, plan_allocation
-from discreet.papers.parameters.theory import bound_saving
 from discreet.values.table import Table
 
 Savings = dict[tuple[str, str, str], tuple[float, float]]

@@ -12,9 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.compute.inference import Engine
-from discreet.networks import examples
-from discreet.papers.parameters.theory import (
+from _theory000 import (
     Bounds,
     bound_above,
     bound_below,
@@ -27,6 +25,8 @@ from discreet.papers.parameters.theory import (
     find_width,
     read_order,
 )
+from discreet.compute.inference import Engine
+from discreet.networks import examples
 from discreet.values.errors import QueryError
 from discreet.values.graph import DAG
 from discreet.values.table import Table
