@@ -155,7 +155,7 @@ def test_an_encoding_has_no_intervals_and_says_so(tmp_path: Path, capsys: pytest
         (["ASIA", QUESTION, "--interval", "guaranteed"], "does not say what was measured"),
         (
             ["ASIA", QUESTION, "--interval", "wide"],
-            "intervals are guaranteed, calibrated or none, not 'wide'",
+            "intervals must be guaranteed, calibrated or none, not 'wide'",
         ),
         (["CREDAL", QUESTION, "--interval", "calibrated"], "has intervals of its own"),
         (["CREDAL", "MPE(smoke=yes)"], "a credal network answers"),

@@ -95,7 +95,7 @@ def test_questions_that_cannot_be_answered_are_refused() -> None:
         credal.query("lung", {"smoke": []})
     with pytest.raises(QueryError, match="event is empty"):
         credal.probability({})
-    with pytest.raises(QueryError, match="the method is"):
+    with pytest.raises(QueryError, match="the method must be"):
         credal.query("lung", method="loopy")  # type: ignore[arg-type]
 
 

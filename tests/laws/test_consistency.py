@@ -160,7 +160,7 @@ def test_conditionals_follow_the_rows() -> None:
         condition(counts, ("b", "a"), [3, 1]).values, [[0.75, 0.25], [0.75, 0.25], [3 / 8, 5 / 8]]
     )
     assert np.allclose(condition(counts, ("a",)).values, [1 / 5, 4 / 5])
-    with pytest.raises(TableError, match="prior for 'a'"):
+    with pytest.raises(TableError, match="the prior of 'a'"):
         condition(counts, ("b", "a"), -1.0)
 
 

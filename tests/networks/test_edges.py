@@ -88,7 +88,7 @@ def test_a_graph_is_told_by_its_content(tmp_path: Path) -> None:
         found = read_graph(tmp_path / name, turned)
         assert found.nodes == turned.names
         assert all(set(found.parents_of(node)) == set(asia.dag.parents_of(node)) for node in found.nodes)
-    with pytest.raises(DiscreetError, match="in the graph but not in the schema"):
+    with pytest.raises(DiscreetError, match="in the graph, but not in the schema"):
         read_graph(tmp_path / "one.txt", asia.schema.select(["lung", "smoke"]))
 
 

@@ -139,7 +139,7 @@ def test_what_was_not_asked_for_is_not_said() -> None:
         network = open_golden(name).network
         answer = network.query("ill", intervals="none")
         assert (answer.lower, answer.upper, answer.meaning) == (None, None, "")
-        with pytest.raises(QueryError, match="intervals are guaranteed, calibrated or none, not 'wide'"):
+        with pytest.raises(QueryError, match="intervals must be guaranteed, calibrated or none, not 'wide'"):
             network.query("ill", intervals="wide")
     plain = Network.build({"a": ["x", "y"]}, {"a": []}, {"a": [0.5, 0.5]})
     assert plain.query("a").meaning == ""

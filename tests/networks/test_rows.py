@@ -210,7 +210,7 @@ def test_tables_that_do_not_fit_the_schema_are_refused() -> None:
         Rows.draw(SCHEMA, [Table(("code",), np.array([0.5, 0.5])), *FACTORS[:3], FACTORS[4]], 1, rng=1)
     with pytest.raises(SchemaError, match="'new'"):
         Rows.draw(SCHEMA, [Table(("new",), np.array([0.5, 0.5])), *FACTORS], 1, rng=1)
-    with pytest.raises(DataError, match="chunk of 0 rows"):
+    with pytest.raises(DataError, match="a chunk must have at least 1 row"):
         make_rows().chunks(0)
 
 

@@ -191,10 +191,10 @@ def test_engines_refuse_the_same_rows(engine: Engine) -> None:
         (level, None, r"attribute 'a': .*; allowed are 'x', 'y' \(3 such rows\)$"),
         (Attribute.of("a", ["x", "y"], missing="m"), None, r"'z' is not a declared level; .*\(2 such rows\)"),
         (Attribute.binned("n", [0, 1, 2]), None, r"7\.0 is beyond the edges"),
-        (Attribute.binned("o", [0, 1, 2]), None, "attribute 'o'|refused the query"),
+        (Attribute.binned("o", [0, 1, 2]), None, "attribute 'o'|could not run the query"),
         (Attribute.of("lost", ["x", "y"]), None, "no column 'lost'"),
         (Attribute.binned("n", [0, 1, 8]), "w", "weight 'w': -1 is not allowed"),
-        (Attribute.binned("n", [0, 1, 8]), "n", "also an attribute"),
+        (Attribute.binned("n", [0, 1, 8]), "n", "cannot be the weight and an attribute"),
         (Attribute.binned("n", [0, 1, 8]), "a", "must be integer"),
     ]
     for attribute, weight, message in cases:

@@ -172,7 +172,7 @@ def test_one_changed_number_is_found(tmp_path: Path, learner: str, spend: Finite
         (lambda d: d["statement"]["ledger"].update(id="0"), "paid for from ledger '0'"),
         (lambda d: d["statement"]["ledger"].update(head="0" * 64), "is not the one that the anchor"),
         (lambda d: d["statement"]["ledger"].update(events=99), "only 4 are left"),
-        (lambda d: d["statement"].update(spends=3), "spends of a statement are a list"),
+        (lambda d: d["statement"].update(spends=3), "spends of a statement must be a list"),
         (lambda d: d.update(statement={"spends": [1]}), "lacks the key 'account'"),
         (lambda d: d["details"].update(options=[]), "malformed"),
         (lambda d: d["details"].update(options={"nonsense": 1}), "not those that were paid for"),

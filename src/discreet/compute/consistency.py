@@ -66,7 +66,7 @@ def reconcile(tables: Sequence[Table], weights: Sequence[float]) -> tuple[Table,
     if len(weights) != len(tables):
         raise TableError(f"{len(tables)} tables need as many weights, not {len(weights)}")
     if not all(weight > 0 for weight in weights):
-        raise TableError(f"weights are above 0, not {min(weights)}")
+        raise TableError(f"weights must be above 0, not {min(weights)}")
     values = [np.array(table.values, dtype=np.float64) for table in tables]
     members = [frozenset(table.axes) for table in tables]
     for shared in find_intersections(table.axes for table in tables):
@@ -97,10 +97,10 @@ def settle(
     non-negative exactly, and agree up to what that last step moved.
     """
     if rounds < 1:
-        raise TableError(f"settling takes at least 1 round, not {rounds}")
+        raise TableError(f"rounds must be at least 1, not {rounds}")
     mend = {"clamp": clamp, "project": project_on_simplex}.get(remedy)
     if mend is None:
-        raise TableError(f"the remedy against negative cells is 'clamp' or 'project', not {remedy!r}")
+        raise TableError(f"the remedy must be 'clamp' or 'project', not {remedy!r}")
     settled = tuple(tables)
     whole = total
     for _ in range(rounds):
@@ -144,7 +144,7 @@ def condition(table: Table, family: Sequence[str], prior: npt.ArrayLike | None =
     if prior is not None:
         pseudo = np.broadcast_to(np.asarray(prior, dtype=np.float64), counts.shape)
         if not (np.isfinite(pseudo).all() and (pseudo >= 0).all()):
-            raise TableError(f"a Dirichlet prior for {family[-1]!r} is finite and at least 0 everywhere")
+            raise TableError(f"the prior of {family[-1]!r} must be finite and not negative")
         counts = counts + pseudo
     return Table(tuple(family), counts).normalise(family[-1])
 

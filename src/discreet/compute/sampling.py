@@ -184,7 +184,7 @@ def log_likelihood(
 def cut_rows(n: int, size: int) -> Iterator[tuple[int, int]]:
     """The bounds of consecutive slices of at most `size` rows."""
     if require_rows(size) == 0:
-        raise DataError("a chunk of 0 rows; it must have at least 1")
+        raise DataError("a chunk must have at least 1 row")
     return ((start, min(start + size, n)) for start in range(0, n, size))
 
 

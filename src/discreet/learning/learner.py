@@ -21,7 +21,6 @@ from discreet.networks.posterior import Posterior
 from discreet.values.errors import GraphError, MechanismError, TableError
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
-from discreet.values.schema import Schema
 from discreet.values.statement import Statement
 from discreet.values.table import Array
 
@@ -140,17 +139,6 @@ def estimate_rows(measured: Sequence[Measurement]) -> float:
         return totals[variances.index(min(variances))]
     precision = math.fsum(1.0 / variance for variance in variances)
     return math.fsum(total / variance for total, variance in zip(totals, variances, strict=True)) / precision
-
-
-def arrange_graph(dag: DAG, schema: Schema) -> DAG:
-    """The same graph with its nodes in the order of the schema."""
-    strange = sorted(set(dag.nodes) ^ set(schema.names))
-    if strange:
-        where = "not in the schema" if strange[0] in dag else "not in the graph"
-        raise GraphError(f"attribute {strange[0]!r} is {where}; both must name the same attributes")
-    return (
-        dag if dag.nodes == schema.names else DAG.build({name: dag.parents_of(name) for name in schema.names})
-    )
 
 
 def read_prior(prior: Prior | None, dag: DAG, sizes: Mapping[str, int]) -> tuple[Array | None, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.compute.expectation import ROUNDS, Fit, fit_network, smooth_conditionals
-from discreet.learning.learner import Prior, arrange_graph, read_prior, stated
+from discreet.learning.learner import Prior, read_prior, stated
 from discreet.learning.plan import MAX_CELLS, Plan, Workload, choose_noise, plan
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
@@ -49,7 +49,7 @@ def planned(
     priors, in place of the coarser conditionals that those without data follow; no table of more than `max_cells` cells
     is merged from smaller ones. `plan(…).explain()` tells all of it beforehand, and spends nothing.
     """
-    graph, cost = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
+    graph, cost = dag.arrange(airlock.schema.names), airlock.read_spend(spend)
     sizes = airlock.schema.sizes
     read_prior(prior, graph, sizes)  # refused before anything is spent
     if rounds < 1:

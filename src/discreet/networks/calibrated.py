@@ -134,7 +134,7 @@ def draw_calibrated(
     """
     require_share(coverage, "the coverage", NetworkError)
     if draws < 2:
-        raise NetworkError(f"an interval needs at least 2 draws, not {draws}")
+        raise NetworkError(f"draws must be at least 2, not {draws}")
     source = np.random.default_rng(rng)
     homes = [_find_table(provenance.measurements, family) for family in dag.families()]
     counts = draw_counts(dag, cpts, provenance.measurements, homes, draws, source)

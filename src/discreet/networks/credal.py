@@ -100,7 +100,7 @@ def idm(
 def contaminate(network: Network, share: float) -> CredalNetwork:
     """The ε-contamination of every conditional: r ≥ (1 − ε)·p, so r ∈ [(1 − ε)·p, (1 − ε)·p + ε] [003, Def. 5]."""
     if not 0 <= share <= 1:
-        raise NetworkError(f"the share of contamination lies between 0 and 1, not {share}")
+        raise NetworkError(f"the share of contamination must lie between 0 and 1, not {share}")
     lower = tuple(Table(cpt.axes, (1.0 - share) * cpt.values) for cpt in network.cpts)
     upper = tuple(Table(low.axes, np.minimum(low.values + share, 1.0)) for low in lower)
     meaning = f"The intervals allow any other network to be mixed in with a share of {share:g}."

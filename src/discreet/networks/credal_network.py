@@ -267,7 +267,7 @@ class CredalNetwork:
         max_work: int | None = None,
     ) -> Bracket:
         if method not in ("both", "outer", "inner", "exact"):
-            raise QueryError(f"the method is both, outer, inner or exact, not {method!r}")
+            raise QueryError(f"the method must be both, outer, inner or exact, not {method!r}")
         codes = encode_sets(self.schema, given)
         try:
             return bound(

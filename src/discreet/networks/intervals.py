@@ -70,7 +70,9 @@ class Intervals(StrEnum):
         try:
             return cls(wanted)
         except ValueError:
-            raise QueryError(f"intervals are guaranteed, calibrated or none, not {show(wanted)}") from None
+            raise QueryError(
+                f"intervals must be guaranteed, calibrated or none, not {show(wanted)}"
+            ) from None
 
 
 def explain_lack(dag: DAG, provenance: Provenance | None) -> str:
@@ -159,7 +161,7 @@ def read_strength(strength: Strength, name: str, shape: Sequence[int]) -> Array:
     """The S of every conditional of a node, finite and not negative."""
     if isinstance(strength, Mapping):
         if name not in strength:
-            raise TableError(f"S for {name!r}: missing")
+            raise TableError(f"there is no S for {name!r}")
         given = np.asarray(strength[name], dtype=np.float64)
     else:
         given = np.asarray(strength, dtype=np.float64)

@@ -290,11 +290,7 @@ def arrange_graph(
     """A schema and a graph from plain mappings, the nodes in schema order."""
     declared = schema if isinstance(schema, Schema) else Schema.of(schema)
     graph = parents if isinstance(parents, DAG) else DAG.build(parents)
-    if set(graph.nodes) != set(declared.names):
-        raise NetworkError(
-            f"the schema declares {', '.join(declared.names)}; the graph has {', '.join(graph.nodes)}"
-        )
-    return declared, DAG.build({name: graph.parents_of(name) for name in declared.names})
+    return declared, graph.arrange(declared.names)
 
 
 def arrange_tables(dag: DAG, arrays: Mapping[str, npt.ArrayLike], what: str = "table") -> tuple[Table, ...]:

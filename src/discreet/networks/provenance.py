@@ -1,4 +1,4 @@
-"""Where a learned network comes from: what was measured, at which price, how wrong it is expected to be."""
+"""Where a learned network comes from: what was measured, what it cost, how wrong it is expected to be."""
 
 from __future__ import annotations
 

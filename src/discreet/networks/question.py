@@ -69,7 +69,7 @@ class Question:
             raise QueryError(f"cannot read the question {show(text)}; name at least one attribute, each once")
         if event and (targets or verb == "MAP"):
             what = (
-                "MAP asks for levels, it is not given them"
+                "MAP finds the levels: give only names before the bar"
                 if verb == "MAP"
                 else "give levels to all targets or to none"
             )
@@ -116,7 +116,9 @@ def _tokens(text: str) -> Iterator[Token]:
     while text[at:].strip():
         found = _TOKEN.match(text, at)
         if found is None:
-            raise QueryError(f"cannot read the question {show(text)} at character {at + 1}: an open quote")
+            raise QueryError(
+                f"cannot read the question {show(text)} at character {at + 1}: a quote is not closed"
+            )
         at = found.end()
         if found["quoted"]:
             yield re.sub(r"\\(.)", r"\1", found["quoted"][1:-1])

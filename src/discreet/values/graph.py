@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from discreet.values.errors import GraphError
@@ -51,6 +51,16 @@ class DAG:
             parents.setdefault(parent, [])
             parents.setdefault(child, []).append(parent)
         return cls.build(parents)
+
+    def arrange(self, names: Sequence[str]) -> DAG:
+        """The same graph with its nodes in this order, that of a schema; refused if either lacks an attribute."""
+        strange = sorted(set(self.nodes) ^ set(names))
+        if strange:
+            where = ("graph", "schema") if strange[0] in self else ("schema", "graph")
+            raise GraphError(f"attribute {strange[0]!r} is in the {where[0]}, but not in the {where[1]}")
+        return (
+            self if self.nodes == tuple(names) else DAG.build({name: self.parents_of(name) for name in names})
+        )
 
     def __contains__(self, name: object) -> bool:
         return name in self._index

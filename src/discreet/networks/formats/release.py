@@ -216,16 +216,10 @@ def read_graph(path: str | os.PathLike[str], schema: Schema) -> DAG:
         except GraphError as error:
             raise GraphError(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
     model = parse(text, name)
-    dag = (model.network if isinstance(model, Release) else model).dag
-    strange = sorted(set(dag.nodes) ^ set(schema.names))
-    if strange:
-        where = (
-            "in the graph but not in the schema"
-            if strange[0] in dag
-            else "in the schema but not in the graph"
-        )
-        raise GraphError(f"{name}: attribute {strange[0]!r} is {where}; both must name the same attributes")
-    return DAG.build({node: dag.parents_of(node) for node in schema.names})
+    try:
+        return (model.network if isinstance(model, Release) else model).dag.arrange(schema.names)
+    except GraphError as error:
+        raise GraphError(f"{name}: {error}") from None
 
 
 def read_network(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Network:

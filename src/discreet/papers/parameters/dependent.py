@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.learning.learner import Prior, arrange_graph, read_prior, stated
+from discreet.learning.learner import Prior, read_prior, stated
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.papers.parameters.allocation import Allocation, estimate_error, plan_allocation
@@ -43,7 +43,7 @@ def dependent(
     averaged. `weights="paper"` averages by budget, here and in the consistency step, as printed [000, line 17; 001,
     Eq. 17]; that puts far too much on the noisy first look, so inverse variance is the default.
     """
-    graph, whole = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
+    graph, whole = dag.arrange(airlock.schema.names), airlock.read_spend(spend)
     if weights not in ("paper", "inverse-variance"):
         raise TableError(f"the weights must be 'paper' or 'inverse-variance', not {weights!r}")
     read_prior(prior, graph, airlock.schema.sizes)  # refused before anything is spent

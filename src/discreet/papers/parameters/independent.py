@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.compute.consistency import clamp, condition, settle, weigh_by_precision
 from discreet.core.queries import Tables
-from discreet.learning.learner import Prior, arrange_graph, estimate_rows, read_prior, stated
+from discreet.learning.learner import Prior, estimate_rows, read_prior, stated
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.papers.parameters.subsample import Subsampling, sample_tables
@@ -55,7 +55,7 @@ def independent(
     The noise is discrete Laplace of scale 2d/ε in each family's table and in its parents' (twice that if rows are
     replaced); see `compute_parameters`. `prior` holds the public α of Dirichlet priors.
     """
-    graph, cost = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
+    graph, cost = dag.arrange(airlock.schema.names), airlock.read_spend(spend)
     found = compute_parameters(airlock, graph, spend=cost, prior=prior, request=request)
     return Network(
         airlock.schema,

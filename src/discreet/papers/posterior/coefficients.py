@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from discreet.learning.learner import Prior, arrange_graph, stated
+from discreet.learning.learner import Prior, stated
 from discreet.networks.posterior import Posterior
 from discreet.networks.provenance import Provenance
 from discreet.papers.posterior.basis import (
@@ -48,7 +48,7 @@ def fourier(
         raise MechanismError(f"stealth must be a number above 0, not {stealth}")
     if sensitivity not in ("exact", "paper"):
         raise MechanismError(f"the sensitivity must be 'exact' or 'paper', not {sensitivity!r}")
-    graph, cost = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
+    graph, cost = dag.arrange(airlock.schema.names), airlock.read_spend(spend)
     sizes = airlock.schema.sizes
     pseudo = require_prior(prior, graph, sizes)
     closure = close_downward(graph.families())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.learning.learner import Prior, arrange_graph, stated
+from discreet.learning.learner import Prior, stated
 from discreet.networks.network import Network
 from discreet.papers.posterior.grid_draws import POINTS, calibrate_maximum
 from discreet.papers.posterior.samples import make_network
@@ -34,7 +34,7 @@ def maximum(
     Δ = Σ_i log((1 − (k_i−1)ω)/ω) with the public floor ω; twice the exponent under add-remove. The printed mechanism
     scores by the density itself, which one row moves by more than the Δ that it claims.
     """
-    graph, cost = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
+    graph, cost = dag.arrange(airlock.schema.names), airlock.read_spend(spend)
     sizes = airlock.schema.sizes
     omega = FLOOR_SHARE / max(sizes.values()) if floor is None else floor
     pseudo = require_prior(prior, graph, sizes)

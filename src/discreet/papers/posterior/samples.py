@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from discreet.learning.learner import Prior, arrange_graph, stated
+from discreet.learning.learner import Prior, stated
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.papers.posterior.grid_draws import POINTS, PosteriorDraw, calibrate_sample, place_points
@@ -38,7 +38,7 @@ def sample(
     """
     if samples < 1:
         raise MechanismError(f"samples must be at least 1, not {samples}")
-    graph, cost = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
+    graph, cost = dag.arrange(airlock.schema.names), airlock.read_spend(spend)
     pseudo = require_prior(prior, graph, airlock.schema.sizes)
     each = cost / samples
     specification = calibrate_sample(graph.families(), pseudo, each, unit=airlock.unit, points=points)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.learning.learner import Prior, arrange_graph, read_prior, stated
+from discreet.learning.learner import Prior, read_prior, stated
 from discreet.networks.posterior import Posterior
 from discreet.networks.provenance import Provenance
 from discreet.values.graph import DAG
@@ -27,7 +27,7 @@ def laplace(
     The noise is discrete Laplace of scale 2d/ε for d nodes if rows are replaced, and Z is then cut off at the public n,
     too; it is d/ε under add-remove, where a bound at n would give n away.
     """
-    graph, cost = arrange_graph(dag, airlock.schema), airlock.read_spend(spend)
+    graph, cost = dag.arrange(airlock.schema.names), airlock.read_spend(spend)
     pseudo = require_prior(prior, graph, airlock.schema.sizes)
     measured = airlock.measure(graph.families(), spend=cost, request=request)
     most = float(airlock.rows) if airlock.unit.fixes_rows else np.inf

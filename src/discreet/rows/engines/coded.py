@@ -31,20 +31,6 @@ Held = tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.int64] | None]
 class CodedCounter:
     """Counts from codes: held in memory if they fit the limit, else read again, in batches, for each request."""
 
-    __slots__ = (
-        "_closed",
-        "_held",
-        "_limits",
-        "_numbers",
-        "_packed",
-        "_reader",
-        "_rows",
-        "_schema",
-        "_stamp",
-        "_units",
-        "_weighted",
-    )
-
     def __init__(
         self,
         reader: Reader,
