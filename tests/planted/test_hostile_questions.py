@@ -112,5 +112,5 @@ def test_an_engine_that_takes_levels_for_one_another() -> None:
     engine.raw_sql("CREATE TABLE t (a VARCHAR COLLATE NOCASE)")
     engine.raw_sql("INSERT INTO t VALUES ('x'), ('y'), ('y')")
     schema = Schema((Attribute("a", ("x", "X", "y", *(f"level {i}" for i in range(70)))),))
-    with pytest.raises(DataError, match="takes different levels for the same text"):
+    with pytest.raises(DataError, match="takes two levels for the same text"):
         open_counter(engine.table("t"), schema)
