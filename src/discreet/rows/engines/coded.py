@@ -209,7 +209,8 @@ class CodedCounter:
             return rows, units, None if kept is None else self._join(kept)
         if kept is None:
             self._reader = self._reader.bound(at_most)
-            rows = sum(batch.rows for batch in self._reader.read(()))
+            # All columns, as no request needs more: what does not fit the memory is refused now, and not after a debit.
+            rows = sum(batch.rows for batch in self._reader.read(names))
             return rows, rows, None
         return self._bound(kept, at_most)
 
