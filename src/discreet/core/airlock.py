@@ -84,6 +84,11 @@ class Airlock(Keeper):
         """The privacy loss so far; infinite once rows were revealed."""
         return self.account.loss
 
+    def cost_of(self, request: str) -> Finite | None:
+        """What a request has cost the account; None if it was never paid for."""
+        found = (entry for entry in self._ledger.entries(self._account.name) if entry.request == request)
+        return next((entry.cost for entry in found), None)
+
     @property
     def rows(self) -> int:
         """The number of rows, which is public only where rows are replaced; elsewhere measure the empty set."""

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
-from discreet.core.chain import FORMAT, ORIGIN, Anchor, Event, broken_links
-from discreet.values.budget import Budget, Finite, Infinite, budget_from_json, finite_from_json
+from discreet.core.chain import FORMAT, ORIGIN, Anchor, Event, broken_links, digest
+from discreet.values.budget import (
+    Budget,
+    Finite,
+    Infinite,
+    budget_from_json,
+    finite_from_json,
+    keep_delta,
+    require_allowance,
+)
 from discreet.values.errors import BudgetError, DiscreetError, FormatError, LedgerError, Overspent
 from discreet.values.statement import Debit, Statement
+from discreet.values.text import read_fraction
 from discreet.values.unit import Unit
 
 _SYMBOLS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
@@ -33,13 +44,19 @@ class Account:
     budget: Finite
     unit: Unit
     time: str
+    allowance: Finite
+    """What spends are counted in and may add up to: of an (ε, δ) the ρ that it buys, else the budget."""
     spent: Finite
     reveals: tuple[Reveal, ...] = ()
+    failed: Fraction = Fraction(0)
+    """The probability, in all, with which answers may have told what they should not: a part of δ."""
+    asked: Unit | None = None
+    """The unit as the account was opened with it, where it was chosen only later how many rows of a person count."""
 
     @property
     def remaining(self) -> Finite:
         """What may still be spent, exactly."""
-        left: Finite = self.budget - self.spent
+        left: Finite = self.allowance - self.spent
         return left
 
     @property
@@ -96,6 +113,10 @@ class Book:
         self.id = ""
         self.accounts: dict[str, Account] = {}
         self.entries: dict[str, dict[str, Entry]] = {}
+        self.sources: dict[str, list[str]] = {}
+        """The accounts under which a table was opened, by the keyed digests that it is remembered by."""
+        self.key = b""
+        """A secret of the ledger: what only whoever holds it knows of its first event."""
 
     def post(self, event: Event) -> list[str]:
         """Take in the next event and return what is wrong with it; the book goes on either way."""
@@ -146,14 +167,20 @@ class Book:
             self.anchor.count,
             self.anchor.hash,
             rows,
+            account.allowance,
         )
 
-    def require_funds(self, name: str, cost: Finite) -> None:
-        """Refuse a cost of another kind than the budget, of zero, or above what is left; spend nothing."""
-        account = self.account(name)
-        if type(cost) is not type(account.budget):
+    def require_funds(self, name: str, cost: Finite, description: Mapping[str, Any]) -> Fraction:
+        """Refuse a cost of another kind than the budget, of zero, or above what is left; the δ that the answer adds."""
+        account, delta = self.account(name), read_fraction(description.get("delta", 0), "a δ", LedgerError)
+        left = keep_delta(account.budget) - account.failed
+        if not 0 <= delta <= left:
+            raise Overspent(
+                f"account {name!r} has no δ of {float(delta):.3g} left for values nobody declared"
+            )
+        if type(cost) is not type(account.allowance):
             raise BudgetError(
-                f"account {name!r} has a budget of {account.budget}; a cost of {cost} is of another kind"
+                f"account {name!r} pays from {account.allowance}; a cost of {cost} is of another kind"
             )
         if cost.is_zero:
             raise BudgetError(f"account {name!r}: a debit must cost more than 0")
@@ -167,6 +194,7 @@ class Book:
                 f"account {name!r} cannot pay: requested {spell(cost)}; remaining {spell(remaining)}; "
                 f"short by {spell(type(cost)._make(short))}"
             )
+        return delta
 
     def _take(self, event: Event, found: Mapping[str, Any]) -> None:
         kind = found["kind"]
@@ -175,12 +203,19 @@ class Book:
         if kind == "ledger":
             require_format(found["format"])
             self.id = str(found["id"])
+            self.key = hashlib.sha256(b"sources" + event.body.encode()).digest()
         elif kind == "open":
             self._open(found)
         elif kind == "debit":
             self._debit(event, found)
         elif kind == "answer":
             self._answer(event, found)
+        elif kind == "source":
+            for mark in found["marks"]:
+                under = self.sources.setdefault(str(mark), [])
+                under += [] if found["account"] in under else [str(found["account"])]
+        elif kind == "fix":
+            self._fix(found)
         elif kind == "reveal":
             account = self.account(found["account"])
             reveal = Reveal(str(found["reason"]), str(found["time"]))
@@ -195,8 +230,10 @@ class Book:
         if name in self.accounts:
             raise LedgerError(f"account {name!r} is opened a second time")
         budget = finite_from_json(found["budget"])
+        allowance = finite_from_json(found.get("allowance", found["budget"]))
+        require_allowance(allowance, budget)
         self.accounts[name] = Account(
-            name, budget, Unit.read(found["unit"]), str(found["time"]), type(budget).zero()
+            name, budget, Unit.read(found["unit"]), str(found["time"]), allowance, type(allowance).zero()
         )
         self.entries[name] = {}
 
@@ -208,9 +245,18 @@ class Book:
         entry = Entry(
             account.name, request, cost, dict(found["description"]), event.seq, event.hash, str(found["time"])
         )
-        self.require_funds(account.name, cost)
+        failed = account.failed + self.require_funds(account.name, cost, entry.description)
         self.entries[account.name][request] = entry
-        self.accounts[account.name] = replace(account, spent=account.spent + cost)
+        self.accounts[account.name] = replace(account, spent=account.spent + cost, failed=failed)
+
+    def _fix(self, found: Mapping[str, Any]) -> None:
+        account, at_most = self.account(found["account"]), int(found["at most"])
+        entry = self.entries[account.name].get(str(found["request"]))
+        if not account.unit.is_open:
+            raise LedgerError(f"the unit of account {account.name!r} is fixed a second time")
+        if entry is None or entry.digest != digest(json.dumps([at_most]).encode()):
+            raise LedgerError(f"at most {at_most} rows of a person is not what was chosen and paid for")
+        self.accounts[account.name] = replace(account, unit=account.unit.fix(at_most), asked=account.unit)
 
     def _answer(self, event: Event, found: Mapping[str, Any]) -> None:
         account, request = self.account(found["account"]), str(found["request"])

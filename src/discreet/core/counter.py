@@ -71,6 +71,9 @@ class Counter(Protocol):
     def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
         """The values of number columns, batch by batch."""
 
+    def count_values(self, columns: Sequence[str]) -> list[dict[str, int]]:
+        """For each column of texts how many rows hold which value, by cell; counted when the rows were opened."""
+
     def encode(self, encoding: Encoding) -> Counter:
         """A counter of the same rows over the attributes of an encoding's view, to be closed by itself."""
 

@@ -11,8 +11,6 @@ The order of a debit, and what a crash does at each point:
 from __future__ import annotations
 
 import os
-import threading
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,8 +18,9 @@ from typing import Any, NoReturn, Self
 
 from discreet.core.book import Account, Book, Entry, spell, write_amount
 from discreet.core.chain import Anchor, Damaged, Event, Store, Verdict, canonical, digest, follow
-from discreet.values.budget import Budget, Finite, Infinite
+from discreet.values.budget import Budget, Finite, Infinite, allow
 from discreet.values.errors import BudgetError, LedgerError
+from discreet.values.fork_lock import ForkLock
 from discreet.values.statement import Statement
 from discreet.values.unit import Unit
 
@@ -34,7 +33,7 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._book = Book()
-        self._lock = _ForkLock()
+        self._lock = ForkLock()
         self._process = os.getpid()
         self._closed = False
 
@@ -76,13 +75,50 @@ class Ledger:
         with self._writing() as book:
             found = book.accounts.get(name)
             if found is None:
-                self._append(book, "open", account=name, budget=write_amount(budget), unit=unit.value)
-            elif found.budget != budget or found.unit != unit:
+                amounts: dict[str, Any] = {"budget": write_amount(budget)}
+                if allow(budget) != budget:
+                    amounts["allowance"] = write_amount(allow(budget))
+                self._append(book, "open", account=name, unit=unit.value, **amounts)
+            elif found.budget != budget or unit not in (found.unit, found.asked):
                 raise LedgerError(
                     f"account {name!r} is open with {spell(found.budget)}, {found.unit}; "
                     f"it cannot be opened again with {spell(budget)}, {unit}"
                 )
         return self.account(name)
+
+    @property
+    def place(self) -> str:
+        """Where the ledger is, in words that hold no password."""
+        return self._store.place
+
+    @property
+    def key(self) -> bytes:
+        """The secret under which the ledger remembers tables; it is written nowhere else and never published."""
+        with self._reading() as book:
+            return book.key
+
+    def find_source(self, marks: Sequence[str]) -> tuple[str, ...]:
+        """The accounts under which a table with one of these marks was opened."""
+        with self._reading() as book:
+            return tuple(dict.fromkeys(name for mark in marks for name in book.sources.get(mark, ())))
+
+    def remember_source(self, account: str, marks: Sequence[str]) -> None:
+        """Remember under which account a table was opened.
+
+        Each time, whether it is known or not: releases tell how many events there are, and that must not tell whether a
+        table has changed since the last one.
+        """
+        with self._writing() as book:
+            book.account(account)
+            self._append(book, "source", account=account, marks=list(marks))
+
+    def fix_unit(self, account: str, request_id: str, at_most: int) -> Account:
+        """Fix how many rows of a person count, as it was chosen in the answer to a request; once, and for good."""
+        with self._writing() as book:
+            if book.account(account).unit.is_open:
+                fields: dict[str, Any] = {"account": account, "request": request_id, "at most": at_most}
+                self._append(book, "fix", **fields)
+        return self.account(account)
 
     def account(self, name: str) -> Account:
         """The state of one account."""
@@ -110,7 +146,7 @@ class Ledger:
             book.account(account)
             found = book.entries[account].get(request_id)
             if found is None:
-                book.require_funds(account, cost)
+                book.require_funds(account, cost, description or {})
                 event = self._append(
                     book,
                     "debit",
@@ -329,47 +365,3 @@ def _require_same(found: Entry, cost: Finite, wanted: str) -> None:
         raise LedgerError(
             f"request {found.request!r} was another question before; give the new one another request id"
         )
-
-
-class _ForkLock:
-    """A re-entrant lock that a fork waits for, and that the forked child finds free.
-
-    A fork in the middle of another thread's transaction would hand the child a copy of SQLite's list of file locks
-    without the locks themselves.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        _alive.add(self)
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *problem: object) -> None:
-        self._lock.release()
-
-
-_alive: weakref.WeakSet[_ForkLock] = weakref.WeakSet()
-_held: list[_ForkLock] = []
-
-
-def _hold() -> None:
-    _held[:] = list(_alive)
-    for lock in _held:
-        lock._lock.acquire()
-
-
-def _release() -> None:
-    for lock in _held:
-        lock._lock.release()
-    _held.clear()
-
-
-def _renew() -> None:
-    for lock in _held:
-        lock._lock = threading.RLock()
-    _held.clear()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
-    os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_renew)

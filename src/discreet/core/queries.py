@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol, Self, TypeVar
 
+import numpy as np
+
 from discreet.core.counter import Sample, TrueCounts
 from discreet.core.mechanism import (
     AdditiveNoise,
@@ -27,7 +29,7 @@ from discreet.core.mechanism import (
 )
 from discreet.core.noise import add_noise, choose
 from discreet.core.scores import Score
-from discreet.values.budget import ApproxDP, Finite, PureDP
+from discreet.values.budget import ZCDP, Finite, PureDP, price, read_delta
 from discreet.values.errors import AirlockError, BudgetError, DataError
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
@@ -185,7 +187,7 @@ class Choice:
         schema: Schema,
         unit: Unit,
         rows: int | None,
-        selection: Selection | str = Selection.PERMUTE_AND_FLIP,
+        selection: Selection | str | None = None,
     ) -> Self:
         """The surest choice that the cost pays for; `rows` is their number where the unit makes it public."""
         asked = tuple(tuple(members) for members in candidates)
@@ -195,7 +197,7 @@ class Choice:
             raise DataError(f"unknown attribute {show(strange)}; the schema has {list_some(schema.names)}")
         shapes = [tuple(map(sizes.__getitem__, members)) for members in asked]
         sensitivity = score.sensitivity(shapes, unit, rows)
-        mechanism = calibrate_choice(score.name, sensitivity, cost, unit=unit, selection=Selection(selection))
+        mechanism = calibrate_choice(score.name, sensitivity, cost, unit=unit, selection=selection)
         return cls(asked, sizes, rows, score, mechanism)
 
     @property
@@ -237,6 +239,91 @@ class Choice:
         """The index of the candidate."""
         (index,) = stored
         return int(index)
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """The values of columns that nobody has declared, if their noisy counts reach a threshold [Korolova et al. 2009].
+
+    Unless a value is told that one unit alone holds, which happens with probability δ at most, this loses what the
+    noise loses: it is δ-approximately ρ-zCDP [BS16, Def. 8.1].
+    """
+
+    columns: tuple[str, ...]
+    mechanism: AdditiveNoise
+    threshold: int
+    cost: Finite
+    delta: Fraction
+    unit: Unit
+
+    def __post_init__(self) -> None:
+        if self.mechanism.cost * len(self.columns) != self.cost:
+            raise AirlockError(
+                f"{len(self.columns)} columns cost {self.mechanism.cost} each, not {self.cost} together"
+            )
+        if self.mechanism.unit != self.unit or not covers(self.mechanism, self.unit.moves):
+            raise AirlockError(f"{self.mechanism.statistic}: the noise is not made for {self.unit}")
+        least = find_threshold(self.mechanism, self.delta / len(self.columns))
+        if self.threshold < least:
+            raise AirlockError(
+                f"a threshold of {self.threshold} tells values of single units; {least} is needed"
+            )
+
+    @classmethod
+    def price(
+        cls, columns: Sequence[str], cost: Finite, delta: Number, *, unit: Unit, noise: Noise = Noise.GAUSSIAN
+    ) -> Self:
+        """The narrowest noise and the least threshold that a ρ and a δ pay for, in equal shares."""
+        if not isinstance(cost, ZCDP):
+            raise BudgetError(
+                f"values that nobody declared need an account with an ε and a δ, and not one in {cost}"
+            )
+        share, exact = cost.split(len(columns))[0], read_delta(delta)
+        (mechanism,) = calibrate_counts([("values",)], share, unit=unit, noise=noise)
+        least = find_threshold(mechanism, exact / len(columns))
+        return cls(tuple(columns), mechanism, least, cost, exact, unit)
+
+    def describe(self) -> dict[str, Any]:
+        """The columns, the law of the noise, the threshold, and the δ, which the ledger adds up."""
+        law = {
+            "noise": self.mechanism.noise.value,
+            "scale": self.mechanism.scale.hex(),
+            "threshold": self.threshold,
+        }
+        return {"verb": "discover", "columns": list(self.columns), "delta": str(self.delta), **law}
+
+    def check(self, rows: TrueCounts) -> None:
+        """Refuse columns whose values were not opened to be counted."""
+        rows.counter.count_values(self.columns)
+
+    def draw(self, rows: TrueCounts) -> list[Any]:
+        """The values of each column that reach the threshold."""
+        return [self.tell(counts) for counts in rows.counter.count_values(self.columns)]
+
+    def tell(self, true_counts: Mapping[str, int]) -> list[tuple[str, int]]:
+        """Values whose noisy counts reach the threshold, sorted by what is told of them alone."""
+        noisy_counts = add_noise(
+            np.array(list(true_counts.values()), dtype=np.int64), self.mechanism
+        ).tolist()
+        told = [pair for pair in zip(true_counts, noisy_counts, strict=True) if pair[1] >= self.threshold]
+        return sorted(told, key=lambda pair: (-pair[1], pair[0]))
+
+    def read(self, stored: list[Any]) -> list[dict[str, int]]:
+        """For each column the values with their noisy counts, the most frequent first."""
+        return [{str(value): int(held) for value, held in column} for column in stored]
+
+
+def find_threshold(mechanism: AdditiveNoise, delta: Fraction) -> int:
+    """The least threshold T at which values that one unit alone holds are told with probability δ at most.
+
+    Its k rows make values with counts c₁ + c₂ + … ≤ k, told with probability Σ p(cᵢ) at most, p(c) = P(noise ≥ T − c).
+    For T > k, p is convex from 1 to k, so the worst are one value of count k or k of count 1: δ ≥ max(p(k), k·p(1)).
+    """
+    rows, law = max(mechanism.unit.moves), mechanism.law
+    tails = [
+        1 - int(law.quantile(float(part) * (1 - 2.0**-30))) for part in (delta, delta / rows)
+    ]  # P(≥ tail) < part
+    return max(rows + 1, rows + tails[0], 1 + tails[1])
 
 
 class Keeper(Protocol):
@@ -286,14 +373,10 @@ class Keeper(Protocol):
         """Let go of the rows."""
 
     def read_spend(self, spend: Spend) -> Finite:
-        """An amount in the kind of the budget; a plain number under (ε, δ) is a pure ε."""
-        if isinstance(spend, type(self.budget)):
-            return spend
-        if isinstance(spend, Finite):
-            raise BudgetError(
-                f"a cost of {spend} is of another kind than the account's budget, {self.budget}"
-            )
-        return ApproxDP(spend, 0) if isinstance(self.budget, ApproxDP) else type(self.budget)(spend)
+        """What a spend takes from the budget; a plain number is of its kind, and under (ε, δ) a pure ε."""
+        if not isinstance(spend, Finite):
+            spend = ZCDP(spend) if isinstance(self.budget, ZCDP) else PureDP(spend)
+        return price(spend, self.budget)
 
     def measure(
         self,
@@ -314,7 +397,7 @@ class Keeper(Protocol):
         score: Score,
         *,
         spend: Spend,
-        selection: Selection | str = Selection.PERMUTE_AND_FLIP,
+        selection: Selection | str | None = None,
         request: str | None = None,
     ) -> int:
         """The index of one candidate, chosen by a score of its table of counts."""

@@ -119,7 +119,7 @@ class MaximumDistance(_OfTheTable):
                 raise MechanismError(
                     f"F needs a child of 2 levels and parents of 2 or more, not {x} and {pi}"
                 )
-        return Fraction(unit.at_most)
+        return Fraction(unit.reach)
 
     def evaluate(self, tables: Sequence[Table]) -> Floats:
         """n·F for each candidate, by dynamic programming."""
@@ -143,7 +143,7 @@ class IndependenceDistance(_OfTheTable):
         """2 or 3 for each row of a unit, plus the rounding of the one division in each of two values."""
         folded = _fold_all(shapes)
         wide = unit.fixes_rows and any(2 not in shape for shape in folded)
-        return Fraction(3 if wide else 2) * unit.at_most + Fraction(1, 2**20)
+        return unit.reach * ((3 if wide else 2) + Fraction(1, 2**20))
 
     def evaluate(self, tables: Sequence[Table]) -> Floats:
         """Σ|n·c − c_x·c_π|/(2n) for each candidate, exact up to the division."""

@@ -48,6 +48,17 @@ SCHEMA = {
 }
 """The table, and triggers as a second line that stops accidents; the chain is what detects intent."""
 
+
+def is_ledger(path: Path) -> bool:
+    """Whether a file says in its header that it is a ledger."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(72)
+    except OSError:
+        return False
+    return head.startswith(b"SQLite format 3\0") and head[68:] == APPLICATION.to_bytes(4, "big")
+
+
 _abandoned: list[sqlite3.Connection] = []
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Self
 
 from discreet.values.errors import BudgetError, FormatError, Overspent
@@ -19,6 +20,10 @@ from discreet.values.text import Number, read_fraction, read_positive, show_equa
 
 LARGEST = 10**9
 """Beyond it a number protects nothing; a look without privacy is `Infinite`, and says so."""
+SMALLEST = Fraction(1, 10**9)
+"""Below it the noise drowns every table that fits a disk."""
+LONGEST = 10**30
+"""The largest denominator of an amount that somebody asks for; longer ones would make every later sum longer."""
 DIGITS = 12
 """Converted amounts are rounded to so many digits, far more than their rounding errors reach."""
 FLOAT_WEIGHT_GRAIN = 10**9
@@ -147,7 +152,7 @@ class ZCDP(_Amount):
 
 @dataclass(frozen=True, slots=True)
 class ApproxDP(_Amount):
-    """(ε, δ)-differential privacy, which composes by adding both; δ = 0 is the spend of a pure mechanism."""
+    """(ε, δ)-differential privacy: what an account promises; its spends are counted in the ρ that this buys."""
 
     epsilon: Fraction
     delta: Fraction
@@ -255,28 +260,36 @@ def choose_budget(
 ) -> Finite:
     """The amount that a pure ε, an ε with a δ, or a ρ stands for; `what` begins the sentence of a refusal."""
     if rho is not None and epsilon is None and delta is None:
-        return ZCDP(rho)
+        return _require_plain(ZCDP(rho))
     if epsilon is not None and rho is None:
-        return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
+        return _require_plain(PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta))
     raise BudgetError(f"{what} --epsilon, --epsilon with --delta, or --rho")
 
 
 def read_budget(text: str) -> Finite:
     """A budget as people type it: "1", "epsilon=1", "rho=1/8" or "epsilon=1, delta=1e-6"."""
     if "=" not in text:
-        return PureDP(text)
+        return _require_plain(PureDP(text))
     parts = [part.strip() for part in re.split(r"[,;]", text.strip("() "))]
     amounts: dict[str, str] = {}
     for part in parts:
         name, equals, value = part.partition("=")
-        known = _NAMES.get(name.strip().lower())
-        if known is None or not equals or known in amounts:
-            raise BudgetError(f'a budget is "epsilon=1", "rho=1/8" or "epsilon=1, delta=1e-6", not {text!r}')
-        amounts[known] = value.strip()
+        amounts[_NAMES.get(name.strip().lower(), "") if equals else ""] = value.strip()
     kind = _KINDS.get(frozenset(amounts))
-    if kind is None:
+    if kind is None or len(amounts) < len(parts):  # another name, no value, or one given twice
         raise BudgetError(f'a budget is "epsilon=1", "rho=1/8" or "epsilon=1, delta=1e-6", not {text!r}')
-    return kind(**amounts)
+    return _require_plain(kind(**amounts))
+
+
+def _require_plain(asked: Finite) -> Finite:
+    """An amount as people ask for it; what no noise could be made for, or nobody could read, is refused."""
+    if asked.amounts[0] < SMALLEST:
+        raise BudgetError(f"{asked} is too small to publish anything; ask for at least 1e-9")
+    if isinstance(asked, ZCDP) and asked.rho > LARGEST // 10:  # its ε would be too large
+        raise BudgetError(f"{asked} is too much to say what it promises; ρ is at most 1e8")
+    if max(amount.denominator for amount in asked.amounts) > LONGEST:
+        raise BudgetError(f"{asked} has more than 30 digits; round it, for example to 0.333")
+    return asked
 
 
 def _read_amount(value: Number, symbol: str) -> Fraction:
@@ -342,6 +355,51 @@ def afford_zcdp(budget: Finite) -> ZCDP:
     if isinstance(budget, PureDP) or not budget.delta:
         raise BudgetError(f"{budget} cannot be turned into a ρ without a δ above 0")
     return ZCDP(_largest(lambda rho: imply_approx(ZCDP(rho), budget.delta) <= budget))
+
+
+@lru_cache(maxsize=256)
+def allow(budget: Finite) -> Finite:
+    """What an account's spends are counted in: of an (ε, δ) the ρ that it buys, else the budget itself.
+
+    Steps that are each ρ_i-zCDP, chosen in the light of all answers before, are ρ-zCDP together as long as Σρ_i never
+    passes a ρ that was fixed beforehand [FZ21, Thm. 3.1, at every order; WRRW23]. So δ is paid once, for all, but for a
+    part that is kept for answers that fail with some probability each, which add up [BS16, Lemma 8.2].
+    """
+    if not isinstance(budget, ApproxDP):
+        return budget
+    left = ApproxDP(budget.epsilon, budget.delta - keep_delta(budget))
+    return afford_zcdp(left) if left.delta else PureDP(left.epsilon)
+
+
+def keep_delta(budget: Finite) -> Fraction:
+    """The part of an account's δ that is kept for values that nobody declared: a hundredth, for a thousandth of ρ."""
+    return budget.delta / 100 if isinstance(budget, ApproxDP) else Fraction(0)
+
+
+def require_allowance(allowance: Finite, budget: Finite) -> None:
+    """Refuse an allowance that would let more be spent than the budget promises."""
+    if isinstance(allowance, ZCDP) and isinstance(budget, ApproxDP):
+        kept = budget.delta > 0 and imply_approx(allowance, budget.delta - keep_delta(budget)) <= budget
+    else:
+        kept = allowance == budget or (isinstance(budget, ApproxDP) and allowance == PureDP(budget.epsilon))
+    if not kept:
+        raise FormatError(f"{allowance} is not within the budget of {budget}")
+
+
+@lru_cache(maxsize=256)
+def price(spend: Finite, budget: Finite) -> Finite:
+    """What a spend takes from an account with this budget.
+
+    An account of (ε, δ) takes a ρ as it is, another (ε, δ) as the ρ that it buys, and a pure ε as the ρ of the worst
+    mechanism of that ε.
+    """
+    allowed = allow(budget)
+    pure = PureDP(spend.epsilon) if isinstance(spend, ApproxDP) and not spend.delta else spend
+    if type(pure) is type(allowed):
+        return pure
+    if isinstance(budget, ApproxDP) and isinstance(allowed, ZCDP):
+        return imply_zcdp(pure) if isinstance(pure, PureDP) else allow(pure)
+    raise BudgetError(f"a cost of {spend} is of another kind than the account's budget, {budget}")
 
 
 def round_down(value: float, digits: int = DIGITS) -> Fraction:

@@ -68,6 +68,10 @@ class AirlockError(DiscreetError):
     """A use of the airlock that it refuses: closed, forked, pickled, or an unknown verb argument."""
 
 
+class PromiseWarning(UserWarning):
+    """What weakens a promise from outside, though the command did what was asked."""
+
+
 class MissingExtra(DiscreetError, ImportError):
     """A part of discreet that needs a package which is not installed."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
-import tempfile
+import secrets
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,18 +17,18 @@ from discreet.values.errors import FormatError, TooLarge
 def replace_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside `path`; rename it over `path` if the block ends well, else remove it."""
     target = Path(path)
+    draft = target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.part")
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        # Made once, new, and with its final mode: nobody can slip a file or a link in between.
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o666))
     except OSError as error:
         raise FormatError(f"{target}: cannot be written: {error.strerror}") from None
-    os.close(handle)
-    draft = Path(name)
     try:
         yield draft
         with draft.open("rb+") as written:
             os.fsync(written.fileno())
-        draft.chmod(0o666 & ~_umask())
         draft.replace(target)
+        sync_folder(target.parent)
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise FormatError(f"{target}: cannot be written: {error.strerror or error}") from None
@@ -46,11 +46,28 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         draft.write_bytes(data)
 
 
-def read_text(path: str | os.PathLike[str], limit: int) -> str:
-    """The text of a UTF-8 file, plain or gzip; `TooLarge` if it has more than `limit` bytes, unpacked.
+def make_new(path: str | os.PathLike[str], data: bytes, mode: int) -> None:
+    """Make a file that is not there yet, from the first moment with this mode; one that is there is left alone."""
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, mode)
+    except FileExistsError:
+        raise FormatError(f"{os.fspath(path)} already exists; choose another name") from None
+    except OSError as error:
+        raise FormatError(f"{os.fspath(path)}: cannot be written: {error.strerror}") from None
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(Path(path).parent)
 
-    At most `limit` bytes and one are ever unpacked, so a bomb is refused before it goes off.
-    """
+
+def read_text(path: str | os.PathLike[str], limit: int) -> str:
+    """The text of a UTF-8 file, plain or gzip; `TooLarge` if it has more than `limit` bytes, unpacked."""
+    return decode_text(read_bytes(path, limit), os.fspath(path))
+
+
+def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
+    """What a file holds, plain or gzip; at most `limit` bytes and one are unpacked: a bomb does not go off."""
     source = os.fspath(path)
     try:
         with open(path, "rb") as raw:
@@ -58,15 +75,34 @@ def read_text(path: str | os.PathLike[str], limit: int) -> str:
             data = (gzip.GzipFile(fileobj=raw) if packed else raw).read(limit + 1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise FormatError(f"{source}: not a complete gzip file: {error}") from None
+    except IsADirectoryError:
+        raise FormatError(f"{source} is a folder; name a file in it") from None
     except OSError as error:
         raise FormatError(f"{source}: cannot be read: {error.strerror}") from None
     if len(data) > limit:
         raise TooLarge(f"{source}: more than {limit:,} bytes{' unpacked' * packed}, the most that is read")
+    return data
+
+
+def decode_text(data: bytes, source: str) -> str:
+    """The text of these bytes, which must be UTF-8; `source` is how messages call it."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise FormatError(f"{source}, line {line}: byte {data[error.start]:#04x} is not UTF-8 text") from None
+
+
+def packs_more(path: str | os.PathLike[str], limit: int) -> bool:
+    """Whether a gzip file holds more than its text: a name, a comment, a time, or something after the end."""
+    with open(path, "rb") as raw:
+        data = raw.read(limit + 1)
+    if data[:2] != b"\x1f\x8b":
+        return False
+    unpacker = zlib.decompressobj(wbits=31)
+    unpacker.decompress(data, limit + 1)
+    plain = data[:9] == b"\x1f\x8b\x08\0\0\0\0\0\x02" and data[9] in (3, 255)  # 3 before Python 3.13
+    return not plain or not unpacker.eof or bool(unpacker.unused_data)
 
 
 def make_folder(folder: Path) -> None:
@@ -77,7 +113,15 @@ def make_folder(folder: Path) -> None:
         raise FormatError(f"{folder}: cannot be made: {error.strerror}") from None
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def sync_folder(folder: Path) -> None:
+    """Make a rename in a folder outlast a power failure; where folders cannot be synced there is nothing to do."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)

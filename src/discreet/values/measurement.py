@@ -117,7 +117,9 @@ class DiscreteLaplace(_Symmetric):
     def log_moment(self, t: Floats) -> Floats:
         """log E e^{tX}, infinite from t = 1/s on."""
         rate = float(1 / self.scale)
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(
+            invalid="ignore", divide="ignore", over="ignore"
+        ):  # beyond 1/s, where it is infinite
             found = (
                 2.0 * math.log(-math.expm1(-rate))
                 - np.log(-np.expm1(t - rate))

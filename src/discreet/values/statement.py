@@ -6,7 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.values.budget import Budget, Finite, Infinite, budget_from_json, finite_from_json
+from discreet.values.budget import (
+    Budget,
+    Finite,
+    Infinite,
+    budget_from_json,
+    finite_from_json,
+    require_allowance,
+)
 from discreet.values.errors import FormatError
 from discreet.values.measurement import read_unit
 from discreet.values.text import require_keys, show
@@ -78,6 +85,19 @@ class Statement:
     head: str
     rows: int | None = None
     """The number of rows, where the unit makes it public."""
+    allowance: Finite | None = None
+    """What spends are counted in and may add up to, where that is not the budget: the ρ that an (ε, δ) buys."""
+
+    def __post_init__(self) -> None:
+        if self.allowance == self.budget:
+            object.__setattr__(self, "allowance", None)
+        elif self.allowance is not None:
+            require_allowance(self.allowance, self.budget)
+
+    @property
+    def whole(self) -> Finite:
+        """All that may ever be spent, in the kind of the spends."""
+        return self.allowance or self.budget
 
     @property
     def promised(self) -> Budget:
@@ -97,13 +117,14 @@ class Statement:
             "spends": [debit.to_json() for debit in self.debits],
             "ledger": {"id": self.ledger, "durable": self.durable, "events": self.events, "head": self.head},
             **({} if self.rows is None else {"rows": self.rows}),
+            **({} if self.allowance is None else {"allowance": self.allowance.to_json()}),
         }
 
     @classmethod
     def from_json(cls, document: object) -> Statement:
         """The statement that `to_json` wrote; whatever else stood there would be published without a look."""
         keys = ("account", "unit", "budget", "spent", "loss", "schema", "purpose", "spends", "ledger")
-        found = require_keys(document, "the statement", keys, ("rows",))
+        found = require_keys(document, "the statement", keys, ("rows", "allowance"))
         book = require_keys(found["ledger"], "the ledger", ("id", "durable", "events", "head"))
         if not isinstance(book["durable"], bool):
             raise FormatError(f"'durable' must be true or false, not {show(book['durable'])}")
@@ -130,6 +151,7 @@ class Statement:
             _read_count("the events of a ledger", book["events"]),
             book["head"],
             _read_count("the rows", found["rows"]) if "rows" in found else None,
+            finite_from_json(found["allowance"]) if "allowance" in found else None,
         )
 
 

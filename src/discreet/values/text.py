@@ -139,6 +139,17 @@ def show(value: object) -> str:
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
+def show_line(text: str) -> str:
+    """A text on one line of a terminal: blanks folded, and no character that would move its cursor or its colours."""
+    folded = " ".join(text.split())
+    return "".join(
+        char
+        if unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
+        else char.encode("unicode_escape", "surrogatepass").decode()
+        for char in folded
+    )
+
+
 def list_some(values: Iterable[object]) -> str:
     """The first `LISTED` values, shown and separated by commas, with an ellipsis for the rest."""
     found = [show(value) for value in islice(values, LISTED + 1)]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import bisect
 import math
+import sys
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -27,6 +29,9 @@ class Bins:
 
     edges: tuple[float, ...]
     closed: Closed = "left"
+    lowest: float | None = None
+    highest: float | None = None
+    """How far an open end reaches where numbers are drawn from it; what is read may lie beyond."""
 
     def __post_init__(self) -> None:
         if self.closed not in ("left", "right"):
@@ -40,6 +45,12 @@ class Bins:
             if not low < high:
                 raise SchemaError(f"bin edge {high:g} follows {low:g}; edges must increase")
         object.__setattr__(self, "edges", edges)
+        for name, end, edge in (
+            ("lowest", self.lowest, edges[0]),
+            ("highest", self.highest, edges[-1]),
+        ):
+            if end is not None:
+                self._require_end(name, end, edge)
 
     def __len__(self) -> int:
         return len(self.edges) - 1
@@ -72,23 +83,71 @@ class Bins:
         found[~((values >= self.edges[0]) & (values <= self.edges[-1]))] = -1
         return found
 
-    def draw(self, codes: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[np.float64]:
-        """A uniform draw inside the bin of each code; a bin with an open end has none and is refused."""
-        low, high = np.asarray(self.edges[:-1]), np.asarray(self.edges[1:])
-        for i in np.flatnonzero(~np.isfinite(low) | ~np.isfinite(high)):
-            if np.any(codes == i):
+    @property
+    def drawn(self) -> tuple[float, ...]:
+        """The edges between which numbers are drawn: an open end reaches to `lowest` or `highest`.
+
+        Where none is declared, it reaches as far beyond its edge as the neighbouring bin is wide; beyond a single edge
+        e, by |e|, or by 1 if e is 0.
+        """
+        inner = [edge for edge in self.edges if math.isfinite(edge)]
+        widths = [high - low for low, high in pairwise(inner)] or [abs(inner[0]) or 1.0]
+        low, high = inner[0] - widths[0], inner[-1] + widths[-1]
+        edges = list(self.edges)
+        if math.isinf(edges[0]):
+            edges[0] = max(low, -sys.float_info.max) if self.lowest is None else self.lowest
+        if math.isinf(edges[-1]):
+            edges[-1] = min(high, sys.float_info.max) if self.highest is None else self.highest
+        return tuple(edges)
+
+    def count_steps(self, step: Fraction) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The first and the last multiple of `step` in every bin of finite ends; a bin that holds none is refused.
+
+        An edge counts as the decimal number that it prints as, so 0.3 is three steps of a tenth.
+        """
+        last = len(self) - 1
+        found = []
+        for i, (low, high) in enumerate(pairwise(self.drawn)):
+            exact = Fraction(repr(low)) / step, Fraction(repr(high)) / step
+            start, stop = math.ceil(exact[0]), math.floor(exact[1])
+            if start == exact[0] and self.closed == "right" and i > 0:
+                start += 1
+            if stop == exact[1] and self.closed == "left" and i < last:
+                stop -= 1
+            if start > stop:
+                raise SchemaError(f"bin {self.labels[i]} holds no multiple of {write_number(float(step))}")
+            if max(abs(start), abs(stop)) > 2**53:
                 raise SchemaError(
-                    f"bin {self.labels[i]} has an open end, so no number can be drawn from it; "
-                    f"give it a finite edge in place of {'-inf' if i == 0 and low[0] == -math.inf else 'inf'}"
+                    f"bin {self.labels[i]} holds numbers beyond 2^53 steps of {write_number(float(step))}"
                 )
-        share = rng.random(len(codes))
-        low, high = low[codes], high[codes]
+            found.append((start, stop))
+        first, final = np.array(found, dtype=np.int64).T
+        return first, final
+
+    def spread(self, codes: npt.NDArray[Any], share: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """The number that lies this share of the way through the bin of each code; uniform if the shares are."""
+        edges = np.asarray(self.drawn)
+        low, high = edges[:-1][codes], edges[1:][codes]
         # Not low + (high - low)·share, which overflows for huge bins.
         drawn = low * (1.0 - share) + high * share
         # Rounding may land on the edge that belongs to the neighbour.
         if self.closed == "left":
             return np.asarray(np.clip(drawn, low, np.nextafter(high, -math.inf)))
         return np.asarray(np.clip(drawn, np.nextafter(low, math.inf), high))
+
+    def _require_end(self, name: str, end: float, edge: float) -> None:
+        found = _read_edge(end)
+        object.__setattr__(self, name, found)
+        inner = self.edges[1] if name == "lowest" else self.edges[-2]
+        if math.isfinite(edge):
+            raise SchemaError(
+                f"`{name}` is {write_number(found)}, but the bins end at {write_number(edge)}; drop it"
+            )
+        if not math.isfinite(found) or (found >= inner if name == "lowest" else found <= inner):
+            beyond = "below" if name == "lowest" else "above"
+            raise SchemaError(
+                f"`{name}` is {write_number(found)}; it must be a finite number {beyond} {write_number(inner)}"
+            )
 
 
 def write_number(value: float) -> str:

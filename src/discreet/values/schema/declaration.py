@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,12 @@ import numpy.typing as npt
 from discreet.values.errors import SchemaError
 from discreet.values.schema import columns
 from discreet.values.schema.bins import Bins, Closed
+from discreet.values.schema.constraints import Constraint, Follows, close_order
+from discreet.values.schema.dates import By, Dates, cut_edges, read_end
+from discreet.values.schema.reading import AS_WRITTEN, Reading
 from discreet.values.schema.taxonomy import Group, Taxonomy
-from discreet.values.text import list_some, require_label, require_name, show
+from discreet.values.schema.types import Type, infer_type, require_consistent
+from discreet.values.text import list_some, require_name, show
 
 __all__ = ["MAX_LEVELS", "Attribute", "Bins", "Group", "Schema", "Taxonomy"]
 
@@ -25,7 +30,11 @@ MAX_LEVELS = 65_536
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Attribute:
-    """One column: a name and a label for each code; the level for missing values, if any, is the last."""
+    """One column: a name, a label for each code, and the type of its values.
+
+    The level for missing values, if any, is the last; that for all other values, if any, comes before it. `reading`
+    says how cells are read, and what becomes of values outside the declaration. Bins of dates count days or seconds.
+    """
 
     name: str
     levels: tuple[str, ...]
@@ -33,12 +42,19 @@ class Attribute:
     ordered: bool = False
     taxonomy: Taxonomy | None = None
     missing: str | None = None
+    other: str | None = None
+    type: Type = ""  # type: ignore[assignment]
+    decimals: int | None = None
+    dates: Dates | None = None
+    reading: Reading = AS_WRITTEN
     _codes: dict[str, int] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         require_name("attribute name", self.name)
         try:
-            self._require_consistent()
+            if len(self.type) == 0:
+                object.__setattr__(self, "type", self.inferred_type)
+            require_consistent(self, MAX_LEVELS)
         except SchemaError as error:
             raise SchemaError(f"attribute {show(self.name)}: {error}") from None
         object.__setattr__(self, "_codes", {level: code for code, level in enumerate(self.levels)})
@@ -51,7 +67,11 @@ class Attribute:
         *,
         ordered: bool = False,
         missing: str | None = None,
+        other: str | None = None,
         taxonomy: Taxonomy | None = None,
+        type: Type | None = None,
+        decimals: int | None = None,
+        reading: Reading = AS_WRITTEN,
     ) -> Attribute:
         """An attribute with these levels; integers and booleans are written as text, `missing` goes last."""
         if isinstance(levels, str):
@@ -59,11 +79,24 @@ class Attribute:
                 f"attribute {show(name)}: levels are the text {show(levels)}; give a list of levels"
             )
         found = tuple(_write_level(level) for level in levels)
-        if missing is not None and missing in found:
-            raise SchemaError(
-                f"attribute {show(name)}: {show(missing)} is both a level and the missing level"
-            )
-        return cls(name, found if missing is None else (*found, missing), None, ordered, taxonomy, missing)
+        for what, extra in (("missing", missing), ("other", other)):
+            if extra is not None and extra in found:
+                raise SchemaError(
+                    f"attribute {show(name)}: {show(extra)} is both a level and the {what} level"
+                )
+        return cls(
+            name,
+            _extend(found, other, missing),
+            None,
+            ordered,
+            taxonomy,
+            missing,
+            other,
+            type or "",  # type: ignore[arg-type]
+            decimals,
+            None,
+            reading,
+        )
 
     @classmethod
     def binned(
@@ -73,15 +106,69 @@ class Attribute:
         *,
         closed: Closed = "left",
         missing: str | None = None,
+        other: str | None = None,
         taxonomy: Taxonomy | None = None,
+        type: Type | None = None,
+        decimals: int | None = None,
+        lowest: float | None = None,
+        highest: float | None = None,
+        reading: Reading = AS_WRITTEN,
     ) -> Attribute:
-        """A number cut into bins at these edges; -inf and inf leave an end open."""
+        """A number cut into bins at these edges; -inf and inf leave an end open, `lowest` and `highest` end it."""
         try:
-            bins = edges if isinstance(edges, Bins) else Bins(tuple(edges), closed)
+            bins = edges if isinstance(edges, Bins) else Bins(tuple(edges), closed, lowest, highest)
         except SchemaError as error:
             raise SchemaError(f"attribute {show(name)}: {error}") from None
-        levels = bins.labels if missing is None else (*bins.labels, missing)
-        return cls(name, levels, bins, True, taxonomy, missing)
+        return cls(
+            name,
+            _extend(bins.labels, other, missing),
+            bins,
+            True,
+            taxonomy,
+            missing,
+            other,
+            type or "",  # type: ignore[arg-type]
+            decimals,
+            None,
+            reading,
+        )
+
+    @classmethod
+    def dated(
+        cls,
+        name: str,
+        *,
+        by: By = "edges",
+        first: date | None = None,
+        last: date | None = None,
+        edges: Iterable[object] = (),
+        closed: Closed = "left",
+        lowest: object = None,
+        highest: object = None,
+        moments: bool = False,
+        missing: str | None = None,
+        other: str | None = None,
+        taxonomy: Taxonomy | None = None,
+        reading: Reading = AS_WRITTEN,
+    ) -> Attribute:
+        """Dates, or datetimes if `moments`, by the calendar or at edges.
+
+        By year, quarter, month, week or weekday of the days from `first` to `last`; or cut at `edges`, which are dates,
+        datetimes or their ISO texts, where -inf and inf leave an end open.
+        """
+        try:
+            dates = Dates(by, moments, first, last)
+            if by == "edges":
+                bins = cut_edges(tuple(edges), moments, closed)
+                ends = [None if end is None else read_end(end, dates) for end in (lowest, highest)]
+                bins = Bins(bins.edges, bins.closed, *ends)
+            else:
+                bins = dates.cut()
+            levels = _extend(dates.label(bins), other, missing)
+        except SchemaError as error:
+            raise SchemaError(f"attribute {show(name)}: {error}") from None
+        kind: Type = "datetime" if moments else "date"
+        return cls(name, levels, bins, True, taxonomy, missing, other, kind, None, dates, reading)
 
     def __len__(self) -> int:
         return len(self.levels)
@@ -101,6 +188,39 @@ class Attribute:
     def size(self) -> int:
         """The number of levels, the missing one included."""
         return len(self.levels)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The levels that stand for values of the column, without the other and the missing one."""
+        return self.levels[: self.size - (self.other is not None) - (self.missing is not None)]
+
+    @property
+    def inferred_type(self) -> Type:
+        """The type that the levels or bins have if none is declared."""
+        return infer_type(self.values, self.bins is not None)
+
+    @property
+    def absent_code(self) -> int | None:
+        """The code of a missing value: that of the missing level, else of the other one; None if there is neither."""
+        return self.size - 1 if self.missing is not None or self.other is not None else None
+
+    @property
+    def outside_code(self) -> int | None:
+        """The code of a value outside the declaration that has no nearest bin; None if it is refused or left out."""
+        if self.other is not None:
+            return self.size - 1 - (self.missing is not None)
+        spare = self.missing is not None and self.reading.outside in ("missing", "nearest")
+        return self.size - 1 if spare else None
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether a record is left out if its value is outside the declaration."""
+        return self.reading.outside == "leave out"
+
+    @property
+    def total(self) -> bool:
+        """Whether every value that a cell can hold has a code or leaves its record out, so that none is refused."""
+        return self.leaves_out or self.outside_code is not None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -135,9 +255,12 @@ class Attribute:
         found = [groups.setdefault(names.get(level, level), len(groups)) for level in self.levels]
         return tuple(groups), np.asarray(found, dtype=self.dtype)
 
-    def encode(self, column: Any, *, first_row: int = 1) -> npt.NDArray[Any]:
-        """The code of every value of a column; the module `columns` says which value is which level."""
-        return columns.encode_column(self, column, first_row=first_row)
+    def encode(self, column: Any, *, first_row: int = 1, strict: bool = False) -> npt.NDArray[Any]:
+        """The code of every value of a column; the module `columns` says which value is which level.
+
+        Values that leave their record out are dropped; if it is `strict`, all that is outside is refused.
+        """
+        return columns.encode_column(self, column, first_row=first_row, strict=strict)
 
     def decode(
         self, codes: npt.ArrayLike, *, rng: np.random.Generator | int | None = None
@@ -145,43 +268,17 @@ class Attribute:
         """The label of every code; with `rng`, a binned number becomes a uniform draw inside its bin."""
         return columns.decode_column(self, codes, rng=rng)
 
-    def _require_consistent(self) -> None:
-        for level in self.levels:
-            require_label("level", level)
-        if len(set(self.levels)) != len(self.levels):
-            twice = next(level for level, times in Counter(self.levels).items() if times > 1)
-            raise SchemaError(f"level {show(twice)} is declared twice")
-        if not 2 <= self.size <= MAX_LEVELS:
-            raise SchemaError(f"{self.size} levels; at least 2 and at most {MAX_LEVELS:,} are allowed")
-        if self.missing is not None and self.levels[-1] != self.missing:
-            raise SchemaError(
-                f"the missing level {show(self.missing)} must be the last level, not {show(self.levels[-1])}"
-            )
-        if self.bins is not None:
-            self._require_bins(self.bins)
-        if self.taxonomy is not None:
-            self.taxonomy.require_levels(self.levels, self.missing)
-
-    def _require_bins(self, bins: Bins) -> None:
-        if self.levels != bins.labels + (() if self.missing is None else (self.missing,)):
-            raise SchemaError(
-                f"levels {list_some(self.levels)} are not the labels of its bins, {list_some(bins.labels)}"
-            )
-        if not self.ordered:
-            raise SchemaError("bins are ordered; leave `ordered` true")
-        value = None if self.missing is None else columns.read_number(self.missing)
-        if value is not None and bins.holds(value):
-            raise SchemaError(
-                f"the missing level {show(self.missing)} is a number inside the bins; "
-                f"it must lie outside {show(bins.edges[0])} to {show(bins.edges[-1])}, or not be a number"
-            )
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Schema:
-    """The attributes of a table, in order."""
+    """The attributes of a table, in order; what holds between them, and columns that follow from them.
+
+    Constraints hold in every synthetic row. A column that follows is neither read nor measured.
+    """
 
     attributes: tuple[Attribute, ...]
+    constraints: tuple[Constraint, ...] = ()
+    follows: tuple[Follows, ...] = ()
     _index: dict[str, Attribute] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -193,6 +290,16 @@ class Schema:
                 raise SchemaError(f"attribute {show(attribute.name)} is declared twice")
             index[attribute.name] = attribute
         object.__setattr__(self, "_index", index)
+        for found in self.follows:
+            if found.name in index:
+                raise SchemaError(
+                    f"{show(found.name)} is both an attribute and a column that follows from others"
+                )
+            found.require(self)
+        for constraint in self.constraints:
+            constraint.require(self)
+        if self.constraints:
+            close_order(self)  # refused if it goes round in a circle
 
     @classmethod
     def of(cls, declared: Mapping[str, Iterable[object] | Bins | Attribute]) -> Schema:
@@ -212,27 +319,35 @@ class Schema:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Schema:
         """The schema that a TOML file declares."""
-        from discreet.values.schema.document import read_schema
+        from discreet.values.schema.formats.toml import read_schema
 
         return read_schema(path)
+
+    @classmethod
+    def draft(cls, data: Any, **options: Any) -> Any:
+        """A draft of a schema for a file or a frame, to be reviewed: `discreet.draft`, found by its address.
+
+        Values know no rows; this knows only the front door, where those who do can be found.
+        """
+        return import_module("discreet.doors.draft").draft(data, **options)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the schema as TOML, all or nothing."""
         from discreet.values.files import write_text
-        from discreet.values.schema.document import write_toml
+        from discreet.values.schema.formats.toml import write_toml
 
         write_text(path, write_toml(self))
 
     @classmethod
     def from_json(cls, document: object) -> Schema:
         """The schema that `to_json` made."""
-        from discreet.values.schema.document import parse_document
+        from discreet.values.schema.formats.document import parse_document
 
         return parse_document(document)
 
     def to_json(self) -> dict[str, Any]:
         """The schema as plain JSON values; order is kept in arrays, open ends are 'inf' and '-inf'."""
-        from discreet.values.schema.document import make_document
+        from discreet.values.schema.formats.document import make_document
 
         return make_document(self)
 
@@ -267,13 +382,27 @@ class Schema:
         """The number of levels of each attribute."""
         return {attribute.name: attribute.size for attribute in self.attributes}
 
-    def select(self, names: Iterable[str]) -> Schema:
-        """The schema of these attributes only, in this order."""
-        return Schema(tuple(self[name] for name in names))
+    @property
+    def total(self) -> bool:
+        """Whether no content of a row can be refused: each attribute says what becomes of values outside it."""
+        return all(attribute.total for attribute in self.attributes)
 
-    def encode(self, table: Any, *, first_row: int = 1) -> dict[str, npt.NDArray[Any]]:
-        """The codes of every attribute, from a mapping, frame or Arrow table; other columns are ignored."""
-        return columns.encode_table(self, table, first_row=first_row)
+    def select(self, names: Iterable[str]) -> Schema:
+        """The schema of these attributes only, in this order, with what holds between them and follows from them."""
+        chosen = tuple(self[name] for name in names)
+        kept = {attribute.name for attribute in chosen}
+        return Schema(
+            chosen,
+            tuple(found for found in self.constraints if kept.issuperset(found.names)),
+            tuple(found for found in self.follows if kept.issuperset(found.sources)),
+        )
+
+    def encode(self, table: Any, *, first_row: int = 1, strict: bool = False) -> dict[str, npt.NDArray[Any]]:
+        """The codes of every attribute, from a mapping, frame or Arrow table; other columns are ignored.
+
+        Records that are left out are not in it; if it is `strict`, all that is outside is refused.
+        """
+        return columns.encode_table(self, table, first_row=first_row, strict=strict)
 
     def decode(
         self, codes: Mapping[str, npt.ArrayLike], *, rng: np.random.Generator | int | None = None
@@ -281,6 +410,10 @@ class Schema:
         """The labels of every column of codes; with `rng`, binned numbers become draws inside their bins."""
         source = None if rng is None else np.random.default_rng(rng)
         return {name: self[name].decode(column, rng=source) for name, column in codes.items()}
+
+
+def _extend(levels: tuple[str, ...], other: str | None, missing: str | None) -> tuple[str, ...]:
+    return (*levels, *(() if other is None else (other,)), *(() if missing is None else (missing,)))
 
 
 def _write_level(level: object) -> Any:

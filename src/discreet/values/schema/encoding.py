@@ -149,7 +149,8 @@ class Encoding:
             graph[name] = tuple(parents[name]) if name in parents else self.spell(name)
         for found in needed:
             graph[found.name] = tuple(parents[found.name]) if found.name in parents else (found.source,)
-        return Schema((*self.schema, *(found.attribute for found in needed))), graph
+        attributes = (*self.schema, *(found.attribute for found in needed))
+        return Schema(attributes, self.schema.constraints, self.schema.follows), graph
 
     def link(self, name: str, family: Sequence[str]) -> Table:
         """The fixed conditional that ties a declared attribute and what is derived from it, with the child last.

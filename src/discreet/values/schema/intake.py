@@ -62,7 +62,22 @@ class Objects:
         return self.values[row]
 
 
-Form = Numbers | Coded | Objects
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Dates or times as whole seconds since 1970; `absent` marks missing values."""
+
+    seconds: npt.NDArray[np.int64]
+    absent: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def value(self, row: int) -> object:
+        """The value in a row, counted from 0."""
+        return np.datetime64(int(self.seconds[row]), "s")
+
+
+Form = Numbers | Coded | Objects | Moments
 
 
 def open_column(what: str, column: Any) -> tuple[int, Iterator[Form]]:
@@ -174,8 +189,12 @@ def _read_numpy(block: Array) -> Form:
     if kind in "iuf":
         masked = np.ma.is_masked(block)
         return Numbers(np.ma.getdata(block), np.ma.getmaskarray(block) if masked else None)
-    # A list of datetime64 scalars, where tolist() would make plain integers of nanoseconds.
-    return _sort_objects(list(block) if kind in "Mm" else block.tolist())
+    if kind == "M":
+        absent = np.isnat(np.ma.getdata(block)) | np.ma.getmaskarray(block)
+        seconds = np.ma.getdata(block).astype("datetime64[s]").astype(np.int64)
+        return Moments(seconds, absent if absent.any() else None)
+    # A list of timedelta64 scalars, where tolist() would make plain integers of nanoseconds.
+    return _sort_objects(list(block) if kind == "m" else block.tolist())
 
 
 def _read_arrow(column: Any) -> Iterator[Form]:
@@ -202,12 +221,28 @@ def _read_arrow_block(block: Any) -> Form:
         absent = block.is_null().to_numpy(zero_copy_only=False)
         # Filled first, because Arrow turns integers with nulls into floats, which lose digits.
         return Numbers(block.fill_null(pa.scalar(0, kind)).to_numpy(zero_copy_only=False), absent)
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        absent = block.is_null().to_numpy(zero_copy_only=False) if block.null_count else None
+        return Moments(_count_seconds(block), absent)
     if str(kind) == "string_view":
         block, kind = block.cast(pa.large_string()), pa.large_string()
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         found = block.dictionary_encode()
         return Coded(_read_index(found.indices), found.dictionary.to_pylist())
     return Objects(block.to_pylist())
+
+
+def _count_seconds(block: Any) -> npt.NDArray[np.int64]:
+    """Whole seconds since 1970, rounded down, by the clock of UTC."""
+    import pyarrow as pa
+
+    kind = block.type
+    whole = block.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date32(kind) else block.cast(pa.int64())
+    counts: npt.NDArray[np.int64] = whole.fill_null(0).to_numpy(zero_copy_only=False)
+    if pa.types.is_date32(kind):
+        return counts * 86_400
+    scale = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+    return counts // (10**3 if pa.types.is_date64(kind) else scale[kind.unit])
 
 
 def _read_index(indices: Any) -> Array:

@@ -1,0 +1,84 @@
+"""How many rows of a person count, chosen privately: about the number that nine people in ten do not pass.
+
+The score of k is −|10·#{people with at most k rows} − 9·#{people}|, a whole number. A person who is added moves the
+inside by 1, if they have at most k rows, or by −9; so the score moves by at most 9, however many rows they have
+[Smith 2011, for the quantile by the exponential mechanism].
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core.book import Account
+from discreet.core.ledger import Ledger
+from discreet.core.mechanism import NoisyChoice, calibrate_choice
+from discreet.core.noise import choose
+from discreet.values.budget import Finite
+from discreet.values.errors import AirlockError
+from discreet.values.unit import MOST_AVERAGED, Unit
+
+MOST = 32
+"""The largest k that is ever chosen unasked."""
+SCORE = "people with at most k rows, against nine in ten"
+SENSITIVITY = Fraction(9)
+
+Counts = npt.NDArray[np.int64]
+
+
+def list_bounds(unit: Unit) -> range:
+    """The numbers of rows among which one is chosen."""
+    return range(1, (MOST_AVERAGED if unit.average else MOST) + 1)
+
+
+def score_bounds(true_people: Counts) -> npt.NDArray[np.float64]:
+    """The score of k = 1, 2, …, from how many people have 1, 2, … rows, and last how many have more than any k."""
+    within = np.cumsum(true_people)
+    return np.asarray(-np.abs(10 * within[:-1] - 9 * within[-1]), dtype=np.float64)
+
+
+def price_bound(cost: Finite, unit: Unit) -> NoisyChoice:
+    """The surest choice that the cost pays for."""
+    return calibrate_choice(SCORE, SENSITIVITY, cost, unit=unit)
+
+
+def choose_bound(
+    ledger: Ledger, account: Account, true_people: Counts, *, cost: Finite, request: str
+) -> Account:
+    """The account with its unit fixed: debit, draw, store, and only then let it be used.
+
+    A repeated request gets the same number and pays nothing.
+    """
+    unit = account.unit
+    bounds = list_bounds(unit)
+    if not unit.is_open:
+        raise AirlockError(
+            f"account {account.name!r} counts at most {unit.at_most} rows of each person already"
+        )
+    if true_people.shape != (len(bounds) + 1,):
+        raise AirlockError(
+            f"a choice among {len(bounds)} bounds needs as many numbers of people, and one more"
+        )
+    mechanism = price_bound(cost, unit)
+    entry = ledger.debit(
+        account.name,
+        request,
+        cost,
+        {
+            "verb": "bound",
+            "score": SCORE,
+            "candidates": len(bounds),
+            "selection": mechanism.selection.value,
+            "sensitivity": str(SENSITIVITY),
+            "scale": mechanism.scale.hex(),
+        },
+    )
+    stored = entry.answer
+    if stored is None:
+        chosen = bounds[choose(score_bounds(true_people), mechanism)]
+        stored = ledger.answer(entry, json.dumps([chosen]).encode())
+    (at_most,) = json.loads(stored)
+    return ledger.fix_unit(account.name, request, int(at_most))

@@ -1,0 +1,1 @@
+"""How a schema is written: as TOML for people, as JSON inside documents."""
