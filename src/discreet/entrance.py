@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +16,30 @@ import numpy.typing as npt
 
 from discreet.core.airlock import Airlock
 from discreet.core.book import Account, spell
+from discreet.core.contributions import choose_bound, list_bounds
 from discreet.core.counter import Counter
 from discreet.core.ledger import Ledger, require_line
 from discreet.rows.limits import MAX_ROWS, Limits, read_memory
+from discreet.stores.fingerprint import mark_source
 from discreet.stores.memory import MemoryLedger
-from discreet.values.budget import ApproxDP, Finite, PureDP, read_budget
-from discreet.values.errors import AirlockError, BudgetError, DataError, LedgerError, Overspent
+from discreet.values.budget import Finite, price, read_budget
+from discreet.values.errors import (
+    AirlockError,
+    BudgetError,
+    DataError,
+    DiscreetError,
+    LedgerError,
+    Overspent,
+    PromiseWarning,
+    TooLarge,
+)
 from discreet.values.schema import Schema
 from discreet.values.unit import Unit
+
+MOST_BESIDE = 20
+"""Ledger files of the same folder that are looked into."""
+BOUND_SHARE = Fraction(1, 20)
+"""What it costs of a release to choose how many rows of a person count."""
 
 
 def open_counter(
@@ -30,6 +49,7 @@ def open_counter(
     memory: int | str | None = None,
     weight: str | None = None,
     numbers: Sequence[str] = (),
+    texts: Sequence[str] = (),
     unit: Unit = Unit.ADD_REMOVE,
     max_rows: int = MAX_ROWS,
     threads: int | None = None,
@@ -43,7 +63,8 @@ def open_counter(
 
     `weight` names a column of non-negative integers for rows that were aggregated before; a table then sums the
     weights, each of them cut off at what the `unit` allows, if it is one of rows with weights.
-    `numbers` names columns that may be summed, each a number in every row. Of each person of the `unit` at most so many
+    `numbers` names columns that may be summed, each a number in every row; `texts` names those whose values, which
+    nobody has declared, may be found through a threshold. Of each person of the `unit` at most so many
     rows count as it says.
     """
     limits = Limits(read_memory(memory), max_rows, threads)
@@ -57,31 +78,69 @@ def open_counter(
         raise DataError(
             f"column {unit.person!r} holds people's ids and cannot be an attribute; take it out of the schema"
         )
+    if unit.is_open:
+        raise DataError(
+            f"how many rows count of each {unit.person!r} is not chosen yet; give --at-most 4, say"
+        )
     if unit.person and (weight is not None or numbers):
         raise DataError("--person cannot be combined with weights or with columns to be summed")
+    leaving = next((found.name for found in schema if found.leaves_out), None)
+    if leaving is not None and (unit == Unit.REPLACE_ONE or numbers):
+        why = "the number of rows is public under replace-one" if not numbers else "columns are to be summed"
+        raise DataError(
+            f"attribute {leaving!r} leaves records out, but {why}; declare another level, the missing one or the "
+            "nearest bin for values outside"
+        )
     if _lives_elsewhere(data):
         from discreet.rows.engines.pushdown import PushdownCounter
 
         return PushdownCounter.open(data, schema, weight=weight, limits=limits, unit=unit)
     from discreet.rows.engines.coded import CodedCounter
 
-    return CodedCounter.open(data, schema, weight=weight, limits=limits, numbers=numbers, unit=unit)
+    return CodedCounter.open(
+        data, schema, weight=weight, limits=limits, numbers=numbers, texts=texts, unit=unit
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadRows:
+    """All rows of a table as codes; with whose they are, or how often each counts, if a unit of privacy asks for it."""
+
+    codes: dict[str, npt.NDArray[Any]]
+    people: npt.NDArray[np.uint64] | None = None
+    """A keyed hash of each row's person in two words, both 0 where there is none."""
+    weights: npt.NDArray[np.int64] | None = None
 
 
 def read_codes(data: Any, schema: Schema) -> dict[str, npt.NDArray[Any]]:
     """The codes of all rows of a file or table, for the custodian's own audit: outside of the airlock, and unpaid."""
+    return read_rows(data, schema).codes
+
+
+def read_rows(data: Any, schema: Schema, unit: Unit | None = None, key: bytes = b"") -> ReadRows:
+    """The same with people or weights; tables that are read with one `key` can be compared by their people."""
     from discreet.rows.readers.duck import open_reader
 
+    weight = None if unit is None else unit.weight or None
     # With one thread rows come in the order of the file, so that a seed gives the same audit every time.
-    reader = open_reader(data, schema, None, Limits(threads=1))
+    reader: Any = open_reader(
+        data, schema, weight, Limits(threads=1), person="" if unit is None else unit.person
+    )
     try:
-        batches = [batch.codes for batch in reader.read(schema.names)]
+        if unit is not None and unit.person and key:
+            reader = replace(reader, key=key)
+        batches = list(reader.read(schema.names))
     finally:
         reader.close()
     if not batches:
         raise DataError(f"{reader.label}: no rows; at least 1 is needed")
-    columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
-    return dict(zip(schema.names, columns, strict=True))
+    columns = [np.concatenate(parts) for parts in zip(*(batch.codes for batch in batches), strict=True)]
+    codes = dict(zip(schema.names, columns, strict=True))
+    if unit is not None and unit.person:
+        return ReadRows(codes, np.concatenate([batch.people for batch in batches]))
+    if unit is not None and unit.weight:
+        return ReadRows(codes, None, np.concatenate([batch.weights for batch in batches]))
+    return ReadRows(codes)
 
 
 def open_ledger(place: str | os.PathLike[str], *, create: bool = False, patience: float = 30.0) -> Ledger:
@@ -114,6 +173,7 @@ def open_airlock(
     sets: Sequence[Sequence[str]] = (),
     memory: int | str | None = None,
     numbers: Sequence[str] = (),
+    texts: Sequence[str] = (),
 ) -> Airlock:
     """Read and check every row, and open the account that pays for what is asked of them.
 
@@ -133,7 +193,7 @@ def open_airlock(
     if spend is not None:
         require_line("a request id", request, most=180)  # stages add to it
         if wanted is not None:
-            read_kind(spend, wanted)
+            price(spend, wanted)
     with ExitStack() as stack:
         book = _find_ledger(ledger, stack, create)
         if book is not None:
@@ -146,21 +206,96 @@ def open_airlock(
             elif book.durable and not create:
                 book.account(name)  # refused, with the names there are
         protected = protected or Unit.ADD_REMOVE
+        if protected.is_open:
+            true_people = _count_people(data, schema, protected, sets, memory)
+            book = book or _make_ledger(ledger, stack)
+            protected = _choose_bound(book, name, wanted or spend, protected, true_people, spend, request)
         counter = open_counter(
-            data, schema, memory=memory, weight=protected.weight or None, numbers=numbers, unit=protected
+            data,
+            schema,
+            memory=memory,
+            weight=protected.weight or None,
+            numbers=numbers,
+            texts=texts,
+            unit=protected,
         )
         stack.callback(counter.close)
         counter.check(list(sets))
-        if book is None:
-            assert isinstance(ledger, str | os.PathLike)
-            book = stack.enter_context(open_ledger(ledger, create=True))
+        book = book or _make_ledger(ledger, stack)
         opened = {found.name: found for found in book.accounts()}.get(name)
         whole = wanted or (spend if opened is None else opened.budget)
         if whole is None:
             raise BudgetError(f"account {name!r} is not open in the ledger yet; give its budget")
         # Refused if somebody has opened it meanwhile with another unit: the rows were read for this one.
         opened = book.open_account(name, whole, protected)
+        if book.durable:
+            _remember_source(book, name, data)
         return Airlock(counter, schema, book, opened, stack.pop_all().close)
+
+
+def _count_people(
+    data: Any, schema: Schema, unit: Unit, sets: Sequence[Sequence[str]], memory: int | str | None
+) -> npt.NDArray[np.int64]:
+    """How many rows people have; all are read as the widest choice would count them, before anything is paid."""
+    most = list_bounds(unit)[-1]
+    widest = open_counter(data, schema, memory=memory, unit=unit.fix(most))
+    try:
+        widest.check(list(sets))
+    finally:
+        widest.close()
+    return count_rows_of_people(data, schema, unit.person, most, memory=memory)
+
+
+def _choose_bound(
+    book: Ledger,
+    name: str,
+    budget: Finite | None,
+    unit: Unit,
+    true_people: npt.NDArray[np.int64],
+    spend: Finite | None,
+    request: str,
+) -> Unit:
+    """How many rows of a person count, paid for from the account with a twentieth of what is about to be spent."""
+    known = {found.name: found for found in book.accounts()}.get(name)
+    whole = budget if known is None else known.budget
+    if whole is None:
+        raise BudgetError(f"account {name!r} is not open in the ledger yet; give its budget")
+    account = book.open_account(name, whole, unit)
+    cost = price(spend or whole, whole) * BOUND_SHARE
+    return choose_bound(book, account, true_people, cost=cost, request=name_bound(request)).unit
+
+
+def name_bound(request: str) -> str:
+    """The request id under which a release has the number of rows of a person chosen."""
+    return f"{request}/at-most" if request else "at-most"
+
+
+def count_rows_of_people(
+    data: Any, schema: Schema, person: str, most: int, *, memory: int | str | None = None
+) -> npt.NDArray[np.int64]:
+    """How many people have 1, 2, … up to `most` rows, and last how many have more; true, and so never to be shown."""
+    limits = Limits(read_memory(memory))
+    if _lives_elsewhere(data):
+        from discreet.rows.engines.pushdown import count_people_there
+
+        return count_people_there(data, person, most)
+    from discreet.rows.people import count_people
+    from discreet.rows.readers.duck import open_reader
+
+    reader = open_reader(data, schema, None, limits, (), person)
+    try:
+        found: list[npt.NDArray[np.uint64]] = []
+        for batch in reader.read(()):
+            assert batch.people is not None
+            found.append(batch.people)
+            if 32 * sum(map(len, found)) > limits.memory:
+                raise TooLarge(
+                    f"{reader.label}: counting each person's rows takes more than the memory limit; raise it "
+                    "(--memory), or give --at-most a number"
+                )
+    finally:
+        reader.close()
+    return count_people(np.concatenate(found), most)
 
 
 def has_account(ledger: str | os.PathLike[str], account: str) -> bool:
@@ -171,13 +306,38 @@ def has_account(ledger: str | os.PathLike[str], account: str) -> bool:
         return any(found.name == account for found in opened.accounts())
 
 
-def read_kind(spend: Finite, budget: Finite) -> Finite:
-    """A spend in the kind of a budget: a pure ε is also an (ε, 0)."""
-    if isinstance(spend, PureDP) and isinstance(budget, ApproxDP):
-        return ApproxDP(spend.epsilon, 0)
-    if type(spend) is not type(budget):
-        raise BudgetError(f"a cost of {spend} is of another kind than the account's budget, {budget}")
-    return spend
+def _remember_source(book: Ledger, account: str, data: Any) -> None:
+    """Warn if this table was opened under another account, here or in a ledger file beside this one; remember it."""
+    marks = mark_source(data, book.key)
+    others = [repr(name) for name in book.find_source(marks) if name != account]
+    others += [f"{name!r} of {path}" for path, name in _look_beside(book, data)]
+    if others:
+        warnings.warn(
+            f"this table was opened before under the account {', '.join(others[:3])}; what that account promises holds "
+            f"only together with {account!r}: use one account for the same people",
+            PromiseWarning,
+            stacklevel=4,
+        )
+    book.remember_source(account, marks)
+
+
+def _look_beside(book: Ledger, data: Any) -> Iterator[tuple[str, str]]:
+    """The ledger files in the same folder, and their accounts, that know the table."""
+    place = Path(book.place)
+    if not place.is_file():
+        return
+    beside = [
+        found for found in sorted(place.resolve().parent.iterdir()) if found.resolve() != place.resolve()
+    ]
+    from discreet.stores.sqlite import is_ledger
+
+    for found in [found for found in beside if found.is_file() and is_ledger(found)][:MOST_BESIDE]:
+        try:
+            with open_ledger(found, patience=1.0) as other:
+                names = other.find_source(mark_source(data, other.key))
+        except DiscreetError:  # somebody else's, or damaged: then it has nothing to tell
+            continue
+        yield from ((found.name, name) for name in names)
 
 
 def _find_ledger(
@@ -197,8 +357,14 @@ def _find_ledger(
     )
 
 
+def _make_ledger(ledger: Ledger | str | os.PathLike[str] | None, stack: ExitStack) -> Ledger:
+    """The ledger that is still to be made, now that the rows are found to be sound."""
+    assert isinstance(ledger, str | os.PathLike)
+    return stack.enter_context(open_ledger(ledger, create=True))
+
+
 def _check_funds(ledger: Ledger, account: Account, spend: Finite, request: str) -> None:
-    missing = read_kind(spend, account.budget)
+    missing = price(spend, account.budget)
     for entry in ledger.entries(account.name):
         if (entry.request == request or entry.request.startswith(f"{request}/")) and entry.cost <= missing:
             missing -= entry.cost

@@ -39,6 +39,10 @@ _UNITS = {
 }
 
 
+MOST_MEMORY = 10**15
+"""More than any machine has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a counter may use: bytes of memory, rows of input, threads."""
@@ -48,8 +52,10 @@ class Limits:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.memory < 1:
-            raise DataError(f"the memory limit must be above 0 bytes, not {self.memory:,}")
+        if not 1 <= self.memory <= MOST_MEMORY:
+            raise DataError(
+                f"the memory limit must be between 1 byte and 1 PB, not {show(self.memory)} bytes"
+            )
         if not 1 <= self.rows <= MAX_ROWS:
             raise DataError(f"the limit on rows must lie between 1 and {MAX_ROWS:,}, not {self.rows:,}")
         if self.threads is not None and self.threads < 1:

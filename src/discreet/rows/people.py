@@ -71,6 +71,20 @@ def choose_rows(people: People, at_most: int) -> npt.NDArray[np.bool_]:
     return np.asarray(keep)
 
 
+def weigh_rows(people: People, chosen: npt.NDArray[np.bool_], grain: int) -> npt.NDArray[np.int64]:
+    """What each chosen row weighs where a person's j rows weigh 1/j each, in parts of 1/grain: a whole number."""
+    place, _ = _number(people[chosen])
+    return np.asarray(grain // np.bincount(place)[place]).astype(np.int64)
+
+
+def count_people(people: People, most: int) -> npt.NDArray[np.int64]:
+    """How many people have 1, 2, … up to `most` rows, and last how many have more; rows without an id do not count."""
+    place, counts = _number(people)
+    if not (place >= 0).any():
+        return np.zeros(most + 1, dtype=np.int64)
+    return np.bincount(np.minimum(counts, most + 1), minlength=most + 2)[1:].astype(np.int64)
+
+
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _number(people: Any) -> Any:
     """A number for each person in order of appearance, −1 for none, and how many rows each has; by open addressing."""

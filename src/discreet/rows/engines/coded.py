@@ -11,7 +11,7 @@ import numpy.typing as npt
 from discreet.core.counter import Numbers, Sample
 from discreet.rows.limits import Limits
 from discreet.rows.readers.batches import Batch, Reader
-from discreet.rows.readers.duck import open_reader
+from discreet.rows.readers.duck import DuckReader, open_reader
 from discreet.rows.readers.recoded import CappedReader, RecodedReader
 from discreet.values.errors import AirlockError, DataError, TooLarge
 from discreet.values.schema import Schema
@@ -39,15 +39,19 @@ class CodedCounter:
         weighted: bool,
         limits: Limits,
         numbers: Sequence[str] = (),
-        at_most: int = 0,
+        texts: Sequence[str] = (),
+        people: Unit | None = None,
     ) -> None:
         """Read every row once, so that a bad one is refused before anything is asked of the counter."""
-        self._reader, self._schema, self._limits, self._weighted = reader, schema, limits, weighted
+        self._reader, self._schema, self._limits = reader, schema, limits
+        self._weighted = weighted or (people is not None and people.average)
         self._closed = False
         self._packed: dict[str, npt.NDArray[np.uint64]] = {}
         self._stamp = reader.stamp()
-        self._rows, self._units, self._held = self._load(at_most)
+        self._rows, self._units, self._held = self._load(people)
         self._numbers = tuple(numbers)
+        # Counted now: what does not fit the memory is refused before a debit, and a person's rows are bounded once.
+        self._values = dict(zip(texts, self._count_texts(texts, people), strict=True)) if texts else {}
         if numbers:
             for _ in reader.read_numbers(numbers):
                 pass
@@ -61,10 +65,11 @@ class CodedCounter:
         weight: str | None,
         limits: Limits,
         numbers: Sequence[str] = (),
+        texts: Sequence[str] = (),
         unit: Unit = Unit.ADD_REMOVE,
     ) -> CodedCounter:
         """A counter over a path, a `(connection, table)` pair, an Arrow table or dataset, or a frame."""
-        reader = open_reader(data, schema, weight, limits, numbers, unit.person)
+        reader = open_reader(data, schema, weight, limits, (*numbers, *texts), unit.person)
         try:
             return cls(
                 CappedReader(reader, unit.at_most) if unit.weight else reader,
@@ -72,7 +77,8 @@ class CodedCounter:
                 weighted=weight is not None,
                 limits=limits,
                 numbers=numbers,
-                at_most=unit.at_most if unit.person else 0,
+                texts=texts,
+                people=unit if unit.person else None,
             )
         except BaseException:
             reader.close()
@@ -153,6 +159,25 @@ class CodedCounter:
         yield from self._reader.read_numbers(names)
         self._require_unchanged()
 
+    def count_values(self, columns: Sequence[str]) -> list[dict[str, int]]:
+        """How many rows hold which text, of at most so many rows of a person as the unit says."""
+        if self._closed:
+            raise AirlockError("the data is closed; open it again")
+        for name in columns:
+            if name not in self._values:
+                opened = list_some(self._values) if self._values else "none"
+                raise DataError(f"cannot count the values of {show(name)}; columns opened for that: {opened}")
+        return [dict(self._values[name]) for name in columns]
+
+    def _count_texts(self, texts: Sequence[str], people: Unit | None) -> list[dict[str, int]]:
+        reader = self._reader if people is None else self._reader.bound(people)
+        if self._weighted or not isinstance(reader, DuckReader):
+            raise DataError(
+                f"{reader.label}: values that nobody declared can be found only in a file, an Arrow table or DuckDB, "
+                "and not with weights"
+            )
+        return reader.count_values(texts)
+
     def encode(self, encoding: Encoding) -> CodedCounter:
         """The same rows over the attributes of an encoding's view; what it keeps of them comes on top."""
         if encoding.schema != self._schema:
@@ -162,7 +187,7 @@ class CodedCounter:
 
     def close(self) -> None:
         """Forget the codes and let go of the file or connection."""
-        self._held, self._packed, self._closed = None, {}, True
+        self._held, self._packed, self._values, self._closed = None, {}, {}, True
         self._reader.close()
 
     def read(self, names: Sequence[str]) -> Iterator[Batch]:
@@ -187,8 +212,8 @@ class CodedCounter:
                 self._packed[name] = pack(self._held[0][name])
         return [self._packed[name] for name in names]
 
-    def _load(self, at_most: int) -> tuple[int, int, Held | None]:
-        """Count the rows and keep their codes if they fit; at most so many of a person count, if that is above 0."""
+    def _load(self, unit: Unit | None) -> tuple[int, int, Held | None]:
+        """Count the rows and keep their codes if they fit; of people only as many rows as the unit says."""
         names = self._schema.names
         width = sum(attribute.dtype.itemsize for attribute in self._schema) + 8 * self._weighted
         kept: list[Batch] | None = []
@@ -199,37 +224,49 @@ class CodedCounter:
             self._limits.require_rows(self._reader.label, max(rows, units))
             if kept is not None:
                 kept.append(batch)
-                if rows * (width + 24 * bool(at_most)) > self._limits.codes:
+                if rows * (width + 24 * (unit is not None)) > self._limits.codes:
                     kept = None
-        if not units and not isinstance(self._reader, RecodedReader):  # of a view, that was seen before
+        # Of a view, that was seen before; and nothing that rows hold, or do not, makes a total schema refuse.
+        if not units and not self._schema.total and not isinstance(self._reader, RecodedReader):
             what = "no rows" if not rows else f"no weight in any of its {rows:,} rows"
             raise DataError(f"{self._reader.label}: {what}; at least 1 is needed")
         self._require_unchanged()
-        if not at_most:
+        if unit is None:
             return rows, units, None if kept is None else self._join(kept)
         if kept is None:
-            self._reader = self._reader.bound(at_most)
+            self._reader = self._reader.bound(unit)
             # All columns, as no request needs more: what does not fit the memory is refused now, and not after a debit.
-            rows = sum(batch.rows for batch in self._reader.read(names))
-            return rows, rows, None
-        return self._bound(kept, at_most)
+            rows = units = 0
+            for batch in self._reader.read(names):
+                rows += batch.rows
+                units += batch.rows if batch.weights is None else int(batch.weights.sum())
+            self._limits.require_rows(self._reader.label, units)
+            return rows, units, None
+        return self._bound(kept, unit)
 
-    def _bound(self, kept: list[Batch], at_most: int) -> tuple[int, int, Held]:
+    def _bound(self, kept: list[Batch], unit: Unit) -> tuple[int, int, Held]:
         """The codes with at most so many rows of each person; rows without an id are left out."""
-        from discreet.rows.people import choose_rows
+        from discreet.rows.people import choose_rows, weigh_rows
 
-        people = np.concatenate([batch.people for batch in kept if batch.people is not None])
-        chosen = choose_rows(people, at_most)
-        codes, weights = self._join(kept)
+        none = np.empty((0, 2), dtype=np.uint64)
+        people = np.concatenate([none, *(batch.people for batch in kept if batch.people is not None)])
+        chosen = choose_rows(people, unit.at_most)
+        codes, _ = self._join(kept)
         held = {name: column[chosen] for name, column in codes.items()}
         rows = int(np.count_nonzero(chosen))
-        return rows, rows, (held, weights)
+        if not unit.average:
+            return rows, rows, (held, None)
+        weights = weigh_rows(people, chosen, unit.grain)
+        units = int(weights.sum())
+        self._limits.require_rows(self._reader.label, units)
+        return rows, units, (held, weights)
 
     def _join(self, kept: list[Batch]) -> Held:
         codes: dict[str, npt.NDArray[Any]] = {}
         # Popped from the end, so that nothing is held twice for long.
         for name in reversed(self._schema.names):
-            codes[name] = np.concatenate([batch.codes.pop() for batch in kept])
+            none = np.empty(0, dtype=self._schema[name].dtype)
+            codes[name] = np.concatenate([none, *(batch.codes.pop() for batch in kept)])
         weights = [batch.weights for batch in kept if batch.weights is not None]
         return codes, np.concatenate(weights) if weights else None
 

@@ -49,19 +49,22 @@ class PushdownCounter:
         coded = {f"c{i}": code for i, code in enumerate(codes)}
         if weight is not None:
             coded["w"] = _require_weight(label, weight, joined[f"x{len(schema)}"])
+            if schema.total:
+                coded["w"] = coded["w"].fill_null(0)
             if unit.weight:
                 coded["w"] = (coded["w"] > unit.at_most).ifelse(unit.at_most, coded["w"])
-        self._units = self._check(joined, coded, wanted[: len(coded)])
         if joined is not given:
             self._require_single(given, joined)
+        joined = self._leave_out(joined, coded)
+        self._units = self._check(joined, coded, wanted[: len(coded)])
         # A row that goes bad later must not pass for a row of another grouping set, whose missing keys are NULL.
         filled = {name: column.fill_null(-1) for name, column in coded.items()}
         if unit.person:
             ids = _write_ids(joined[f"x{len(schema)}"])
-            self._coded = _bound_people(joined.select(**filled, p=ids), unit.at_most)
-            self._units = int(
-                self._fetch(self._coded.aggregate(rows=self._coded.count())).to_pylist()[0]["rows"]
-            )
+            self._coded = _bound_people(joined.select(**filled, p=ids), unit)
+            worth = self._coded.w.sum() if unit.average else self._coded.count()
+            self._units = int(self._fetch(self._coded.aggregate(rows=worth)).to_pylist()[0]["rows"] or 0)
+            self._limits.require_rows(label, self._units)
         else:
             self._coded = joined.select(**filled)
 
@@ -118,6 +121,12 @@ class PushdownCounter:
         self.check_numbers(names)
         yield from ()
 
+    def count_values(self, columns: Sequence[str]) -> list[dict[str, int]]:
+        """Refuse: which texts are equal is the engine's own opinion."""
+        raise DataError(
+            f"{self._label}: values that nobody declared can be found only in a file or a frame; declare a schema"
+        )
+
     def encode(self, encoding: Encoding) -> PushdownCounter:
         """Refuse: a search over bits or groups asks for more tables than an engine answers in any useful time."""
         raise DataError(f"{self._label}: the {encoding.kind} encoding works only with a file or a frame")
@@ -128,12 +137,17 @@ class PushdownCounter:
             self._closed = True
             self._release()
 
+    def _leave_out(self, table: Any, coded: dict[str, Any]) -> Any:
+        """The table without the records that are left out, each for its own values alone."""
+        kept = [coded[f"c{i}"].notnull() for i, found in enumerate(self._schema) if found.leaves_out]
+        return table.filter(*kept) if kept else table
+
     def _check(self, table: Any, coded: dict[str, Any], names: Sequence[str]) -> int:
         units = coded["w"].sum() if "w" in coded else table.count()
         filled = {name: column.count() for name, column in coded.items()}  # of values that are not NULL
         found = self._fetch(table.aggregate(rows=table.count(), units=units, **filled)).to_pylist()[0]
         rows = int(found["rows"])
-        if not rows:
+        if not rows and not self._schema.total:
             raise DataError(f"{self._label}: no rows; at least 1 is needed")
         for i, (column, name) in enumerate(zip(coded, names, strict=True)):
             if found[column] < rows:
@@ -141,7 +155,7 @@ class PushdownCounter:
                 value = self._fetch(bad).to_pylist()[0]["value"]
                 raise self._explain(name, value, rows - int(found[column]))
         total = int(found["units"] or 0)
-        if not total:
+        if not total and not self._schema.total:
             raise DataError(f"{self._label}: no weight in any of its {rows:,} rows; at least 1 is needed")
         self._limits.require_rows(self._label, max(rows, total))
         return total
@@ -200,15 +214,15 @@ class PushdownCounter:
         return found
 
     def _fetch(self, expression: Any) -> Any:
-        try:
-            return expression.to_pyarrow()
-        except Exception as error:  # each engine has exceptions of its own, and none is imported here
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [
-                type(error).__name__
-            ]
-            raise DataError(
-                f"{self._label}: the database could not run the query: {lines[0][:200]}"
-            ) from error
+        return _fetch(self._label, expression)
+
+
+def _fetch(label: str, expression: Any) -> Any:
+    try:
+        return expression.to_pyarrow()
+    except Exception as error:  # each engine has exceptions of its own, and none is imported here
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        raise DataError(f"{label}: the database could not run the query: {lines[0][:200]}") from error
 
 
 def _write_ids(column: Any) -> Any:
@@ -221,8 +235,29 @@ def _write_ids(column: Any) -> Any:
     return text.strip()
 
 
-def _bound_people(table: Any, at_most: int) -> Any:
-    """At most so many rows of each person `p`, in an order by a keyed hash of the coded row.
+def count_people_there(data: Any, person: str, most: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """How many people have 1, 2, … up to `most` rows, and last how many have more, counted inside the engine."""
+    import_extra("ibis", "counting inside a database", "pushdown")
+    table, label, release = _open_table(data)
+    try:
+        (place,) = place_columns(label, table.columns, (person,))
+        ids = table.select(p=_write_ids(table[table.columns[place]]))
+        known = ids.filter(ids.p.notnull() & (ids.p != ""))
+        each = known.group_by("p").aggregate(rows=known.count())
+        capped = each.select(rows=(each.rows > most).ifelse(most + 1, each.rows))
+        answer = _fetch(label, capped.group_by("rows").aggregate(people=capped.count()))
+    finally:
+        release()
+    counts = np.zeros(most + 1, dtype=np.int64)
+    for found in answer.to_pylist():
+        counts[int(found["rows"]) - 1] = int(found["people"])
+    return counts
+
+
+def _bound_people(table: Any, unit: Unit) -> Any:
+    """As many rows of each person `p` as the unit says, and their weights `w` if people are averaged.
+
+    They are taken in the order of a keyed hash of the coded row.
 
     Rows of a person with the same codes count as different ones, the first, the second and so on; which is which does
     not matter, for nothing else of them is ever read. The key is drawn anew and kept in this counter alone.
@@ -241,7 +276,12 @@ def _bound_people(table: Any, at_most: int) -> Any:
         text = text + "|" + known[name].cast("string")
     hashed = known.mutate(h=md5(text))
     ranked = hashed.mutate(place=ibis.row_number().over(group_by="p", order_by="h"))
-    return ranked.filter(ranked.place < at_most).select(*codes)
+    kept = ranked.filter(ranked.place < unit.at_most)
+    if not unit.average:
+        return kept.select(*codes)
+    weights = {j: unit.grain // j for j in range(1, unit.at_most + 1)}
+    kept = kept.mutate(j=kept.count().over(group_by="p"))
+    return kept.select(*codes, w=kept.j.cases(*weights.items()).cast("int64"))
 
 
 def _as_codes(column: Any) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from discreet.rows.limits import MAX_WEIGHT
 from discreet.values.errors import DataError
 from discreet.values.text import show
+from discreet.values.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 Numbers = tuple[list[Floats], npt.NDArray[np.int64] | None]
@@ -27,6 +28,15 @@ class Batch:
     weights: npt.NDArray[np.int64] | None
     people: npt.NDArray[np.uint64] | None = None
     """Whose row each is: a keyed hash of the id in two words, both 0 where there is none."""
+
+    def keep(self, kept: npt.NDArray[np.bool_]) -> Batch:
+        """Only these rows."""
+        return Batch(
+            int(np.count_nonzero(kept)),
+            [column[kept] for column in self.codes],
+            None if self.weights is None else self.weights[kept],
+            None if self.people is None else self.people[kept],
+        )
 
 
 class Reader(Protocol):
@@ -45,8 +55,8 @@ class Reader(Protocol):
     def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
         """The values of these number columns, and the weights of the rows if there are any."""
 
-    def bound(self, at_most: int) -> Reader:
-        """The same table with at most so many rows of each person, the same ones whenever it is read."""
+    def bound(self, unit: Unit) -> Reader:
+        """The same table with as many rows of each person as the unit says, the same ones whenever it is read."""
 
     def close(self) -> None:
         """Let go of files and connections."""
@@ -84,8 +94,13 @@ def _reads_as_number(value: object) -> bool:
     return True
 
 
-def check_weights(label: str, name: str, values: Any, first_row: int) -> npt.NDArray[np.int64]:
-    """The weights as int64; each must be a whole number from 0 to `MAX_WEIGHT`."""
+def check_weights(
+    label: str, name: str, values: Any, first_row: int, *, total: bool = False
+) -> npt.NDArray[np.int64]:
+    """The weights as int64; each must be a whole number from 0 to `MAX_WEIGHT`.
+
+    Under a `total` schema, where no content of a row is refused, any other weight counts as 0.
+    """
     held = np.asarray(values, dtype=None if hasattr(values, "dtype") else object)  # a list may mix 1 and True
     if held.dtype.kind in "iu":
         bad = np.flatnonzero((held < 0) | (held > MAX_WEIGHT))
@@ -94,8 +109,11 @@ def check_weights(label: str, name: str, values: Any, first_row: int) -> npt.NDA
         bad = np.flatnonzero(
             [not fine or not 0 <= value <= MAX_WEIGHT for fine, value in zip(whole, held, strict=True)]
         )
-    if bad.size:
+    if bad.size and not total:
         raise refuse_weight(label, name, held[bad[0]], first_row + int(bad[0]))
+    if bad.size:
+        held = held.copy()
+        held[bad] = 0
     return held.astype(np.int64)
 
 

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,14 @@ from discreet.rows.limits import MAX_WEIGHT, Limits
 from discreet.rows.people import BLANKS, draw_key
 from discreet.rows.readers import sources
 from discreet.rows.readers.batches import Batch, Numbers, Reader, check_numbers, refuse_number, refuse_weight
+from discreet.rows.readers.duck_codes import Kind, classify_type, require_kind, write_code, write_count
 from discreet.rows.readers.frames import FrameReader, SQLiteReader
 from discreet.rows.readers.sources import Source
+from discreet.rows.readers.texts import count_texts
 from discreet.values.errors import DataError, DiscreetError, TooLarge
-from discreet.values.schema import Attribute, Schema
-from discreet.values.schema.bins import Bins
-from discreet.values.schema.columns import EXACT, NUMBER, find_whole_levels
+from discreet.values.schema import Schema
 from discreet.values.text import show
+from discreet.values.unit import Unit
 
 BATCH = 1 << 17
 """Rows that DuckDB hands over at a time."""
@@ -43,7 +44,7 @@ def open_reader(
     given = (schema, weight, numbers, person)
     if isinstance(data, str | os.PathLike):
         path, mark, table = os.fspath(data).rpartition("::")
-        if not mark or sources.look_up_path(os.fspath(data)) != "nothing":
+        if not mark or sources.look_up_path(os.fspath(data)) != "nothing" or sources.is_excel(path):
             return DuckReader.open(sources.open_path(os.fspath(data), wanted, limits), *given)
         if _sniff_database(path) == "sqlite":
             return SQLiteReader.open_file(path, table, *given)
@@ -87,8 +88,8 @@ class DuckReader:
     kinds: dict[str, Kind]
     person: str = ""
     key: bytes = b""
-    at_most: int = 0
-    """Above 0, DuckDB itself hands over no more rows of a person."""
+    bounded: Unit | None = None
+    """With it, DuckDB itself hands over no more rows of a person, with their weights if people are averaged."""
 
     @classmethod
     def open(
@@ -107,6 +108,8 @@ class DuckReader:
                 name: _classify_id(row[1]) if name == person else classify_type(source.label, name, row[1])
                 for name, row in zip(wanted, described, strict=True)
             }
+            for attribute in schema:
+                require_kind(source.label, attribute, kinds[attribute.name])
             if weight is not None and kinds[weight] not in ("integer", "text"):
                 raise DataError(
                     f"{source.label}: weight {show(weight)} has the type {kinds[weight]}; it must be integer"
@@ -139,7 +142,8 @@ class DuckReader:
                 if any(column.null_count for column in columns):
                     break
                 arrays = [column.to_numpy() for column in columns]
-                weights = arrays.pop() if self.weight is not None else None
+                averaged = self.bounded is not None and self.bounded.average
+                weights = arrays.pop() if self.weight is not None or averaged else None
                 people = None
                 if whose:
                     words = batch.columns[len(written) : len(written) + 2]
@@ -173,6 +177,10 @@ class DuckReader:
                 return
         raise self._explain_number(bad[0])
 
+    def count_values(self, names: Sequence[str]) -> list[dict[str, int]]:
+        """How many rows hold which text, by a rule that looks at one cell alone (see `texts`)."""
+        return [count_texts(self.source, self._name_rows(), self.columns[name]) for name in names]
+
     def close(self) -> None:
         """Close the connection, unless the caller owns it."""
         self.source.close()
@@ -184,12 +192,25 @@ class DuckReader:
         found = sources.run(self.source.connection, self.label, query)
         return refuse_number(self.label, name, found[0][0] if found else None)
 
-    def bound(self, at_most: int) -> DuckReader:
-        """The same table with at most so many rows of each person, in an order by a keyed hash of the row itself.
+    def bound(self, unit: Unit) -> DuckReader:
+        """The same table with as many rows of each person as the unit says, by a keyed hash of the row itself.
 
         Rows that are equal in every column that is read count as different ones, the first, the second and so on.
         """
-        return replace(self, at_most=at_most)
+        return replace(self, bounded=unit)
+
+    def count_misfits(self, name: str, most: int) -> tuple[int, list[tuple[object, int]]]:
+        """How many rows have no code for this attribute, and the most frequent of their values, for the custodian."""
+        column = self.columns[name]
+        bad = f"FROM {self._name_rows()} WHERE {self._write_code(name)} IS NULL"
+        total = sources.run(self.source.connection, self.label, f"SELECT count(*) {bad}")[0][0]
+        if not total:
+            return 0, []
+        listed = f"SELECT any_value({column}), count(*) AS n {bad} GROUP BY CAST({column} AS VARCHAR)"
+        query = f"{listed} ORDER BY n DESC, 1 LIMIT {most}"
+        return int(total), [
+            (value, int(rows)) for value, rows in sources.run(self.source.connection, self.label, query)
+        ]
 
     def _write_people(self) -> list[str]:
         """The keyed hash of the person's id in two words, both 0 where there is no id."""
@@ -217,20 +238,35 @@ class DuckReader:
 
     def _name_rows(self) -> str:
         """The rows to be read: all, or the bounded ones."""
-        if not self.at_most:
-            return self._name_scan(self.source)
+        if self.bounded is None:
+            return self._name_records(self._name_scan(self.source))
         listed = list(self.columns.values())
         content = ", ".join(f"coalesce(CAST({name} AS VARCHAR), '')" for name in listed)
         # Partitioned by hashes: under a collation, different texts may be equal, in SQL and nowhere else.
         hashed = (
             f"SELECT *, md5('{self.key.hex()}' || {self._write_person()}) AS whose, "
             f"md5(concat_ws(chr(31), {content})) AS content "
-            f"FROM {self._name_scan(self.source)} WHERE {self._write_person()} <> ''"
+            f"FROM {self._name_records(self._name_scan(self.source))} WHERE {self._write_person()} <> ''"
         )
         numbered = f"SELECT *, row_number() OVER (PARTITION BY whose, content) AS nth FROM ({hashed})"
         keyed = f"md5('{self.key.hex()}' || whose || content || CAST(nth AS VARCHAR))"
         order = f"row_number() OVER (PARTITION BY whose ORDER BY {keyed})"
-        return f"(SELECT * FROM ({numbered}) QUALIFY {order} <= {self.at_most}) AS rows"
+        most, grain = self.bounded.at_most, self.bounded.grain
+        weight = f"CAST({grain} // least(count(*) OVER (PARTITION BY whose), {most}) AS BIGINT) AS w"
+        return f"(SELECT *, {weight} FROM ({numbered}) QUALIFY {order} <= {most}) AS rows"
+
+    def _name_records(self, scan: str) -> str:
+        """The rows of a scan with the counts of their dates, and without the records that are left out."""
+        dated = [found for found in self.schema if found.dates is not None]
+        if dated:
+            counts = [
+                f"{write_count(found, self.columns[found.name], self.kinds[found.name])} AS "
+                f"{self.columns[found.name]}_count"
+                for found in dated
+            ]
+            scan = f"(SELECT *, {', '.join(counts)} FROM {scan}) AS rows"
+        kept = [f"{self._write_code(found.name)} IS NOT NULL" for found in self.schema if found.leaves_out]
+        return f"(SELECT * FROM {scan} WHERE {' AND '.join(kept)}) AS rows" if kept else scan
 
     @staticmethod
     def _name_scan(source: Source) -> str:
@@ -238,10 +274,17 @@ class DuckReader:
         return f"{source.scan} AS rows({', '.join(f'c{i}' for i in range(len(source.names)))})"
 
     def _write_codes(self, names: Sequence[str]) -> list[str]:
-        written = [write_code(self.schema[name], self.columns[name], self.kinds[name]) for name in names]
+        written = [self._write_code(name) for name in names]
         if self.weight is not None:
-            written.append(_write_weight(self.columns[self.weight], self.kinds[self.weight]))
+            weight = _write_weight(self.columns[self.weight], self.kinds[self.weight])
+            written.append(f"COALESCE({weight}, 0)" if self.schema.total else weight)
+        elif self.bounded is not None and self.bounded.average:
+            written.append("w")
         return [f"{code} AS k{i}" for i, code in enumerate(written)]
+
+    def _write_code(self, name: str) -> str:
+        column = self.columns[name]
+        return write_code(self.schema[name], column, self.kinds[name], f"{column}_count")
 
     def _fetch(self, query: str) -> Generator[Any]:
         import duckdb
@@ -263,7 +306,8 @@ class DuckReader:
         finally:
             if reader is not None:
                 reader.close()
-        if not self.at_most and self.source.rows not in (None, rows):
+        whole = self.bounded is None and not any(attribute.leaves_out for attribute in self.schema)
+        if whole and self.source.rows not in (None, rows):
             raise DataError(
                 f"{self.label}: it has {self.source.rows:,} rows, but only {rows:,} could be read"
             )
@@ -276,11 +320,12 @@ class DuckReader:
         given = [*names, *(() if self.weight is None else (self.weight,))]
         raw = [self.columns[name] for name in given]
         codes = [f"k{i}" for i in range(len(given))]
+        numbered = f"(SELECT row_number() OVER () AS row, * FROM {self._name_scan(self.source)}) AS rows"
         found = sources.run(
             self.source.connection,
             self.label,
-            f"SELECT row, {', '.join(raw + codes)} FROM (SELECT row_number() OVER () AS row, "
-            f"{', '.join(raw + self._write_codes(names))} FROM {self._name_scan(self.source)}) "
+            f"SELECT row, {', '.join(raw + codes)} FROM (SELECT row, "
+            f"{', '.join(raw + self._write_codes(names))} FROM {self._name_records(numbered)}) "
             f"WHERE {' OR '.join(f'{code} IS NULL' for code in codes)} LIMIT 1",
         )
         if not found:
@@ -325,113 +370,3 @@ def _sniff_database(path: str) -> str:
     if head[8:12] == DUCKDB_MAGIC:
         return "duckdb"
     raise DataError(f"{name}: not a DuckDB or SQLite database, which a name with '::' needs")
-
-
-Kind = Literal["text", "integer", "decimal", "float", "boolean"]
-
-LISTED_SPAN = 2**12
-"""Up to this many consecutive integers, a level is looked up in a list; beyond, by its text."""
-
-_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
-
-
-def classify_type(label: str, name: str, declared: str) -> Kind:
-    """What a DuckDB type holds, as far as the rule goes; dates, blobs and nested values have no level."""
-    if declared == "VARCHAR" or declared.startswith("ENUM"):
-        return "text"
-    if declared.strip('"') == "NULL" or declared.removeprefix("U") in _INTEGERS:
-        return "integer"
-    if declared in ("FLOAT", "DOUBLE"):
-        return "float"
-    if declared.startswith("DECIMAL"):
-        return "decimal"
-    if declared == "BOOLEAN":
-        return "boolean"
-    raise DataError(
-        f"{label}: column {show(name)} has the type {declared}; allowed are text, numbers and booleans"
-    )
-
-
-def write_code(attribute: Attribute, column: str, kind: Kind) -> str:
-    """The code of a column's value, or NULL where the rule refuses it; `column` is a name of ours."""
-    if kind == "text":
-        parts = _write_text_code(attribute, f"CAST({column} AS VARCHAR)")
-    elif kind == "boolean":
-        parts = _write_boolean_code(attribute, column)
-    else:
-        parts = _write_number_code(attribute, column, kind)
-    if attribute.missing is not None:
-        absent = f"{column} IS NULL"
-        if kind == "text":
-            absent += f" OR CAST({column} AS VARCHAR) = ''"
-        elif kind == "float":
-            absent += f" OR isnan({column})"
-        parts.append(f"CASE WHEN {absent} THEN {attribute.size - 1} END")
-    whole = "UTINYINT" if attribute.size <= 256 else "USMALLINT"
-    return f"CAST(COALESCE({', '.join([*parts, 'NULL'])}) AS {whole})"
-
-
-def _write_text_code(attribute: Attribute, text: str) -> list[str]:
-    parts = [_look_up_text(attribute.levels, text)]
-    if attribute.bins is not None:
-        located = _write_bin(attribute.bins, f"TRY_CAST({text} AS DOUBLE)")
-        parts.append(f"CASE WHEN regexp_full_match({text}, {sources.quote_text(NUMBER)}) THEN {located} END")
-    return parts
-
-
-def _write_boolean_code(attribute: Attribute, column: str) -> list[str]:
-    parts = []
-    for condition, names in ((column, ("true", "True")), (f"NOT {column}", ("false", "False"))):
-        level = next((name for name in names if name in attribute), None)
-        if level is not None:
-            parts.append(f"CASE WHEN {condition} THEN {attribute.code(level)} END")
-    return parts
-
-
-def _write_number_code(attribute: Attribute, column: str, kind: Kind) -> list[str]:
-    number = f"CAST({column} AS DOUBLE)"
-    if kind == "integer":
-        whole = f"TRY_CAST({column} AS BIGINT)"
-    elif kind == "decimal":
-        whole = f"CASE WHEN {column} = trunc({column}) THEN TRY_CAST({column} AS BIGINT) END"
-    else:  # NaN equals itself in SQL, but is not below any limit
-        exact = f"{number} = trunc({number}) AND abs({number}) <= {EXACT}"
-        whole = f"CASE WHEN {exact} THEN CAST({number} AS BIGINT) END"
-    parts = []
-    levels = find_whole_levels(attribute)
-    if levels:
-        low, high = min(levels), max(levels)
-        if high - low < LISTED_SPAN:
-            codes = ", ".join(str(levels.get(value, "NULL")) for value in range(low, high + 1))
-            listed = f"list_extract(CAST([{codes}] AS USMALLINT[]), {whole} - {low} + 1)"
-            parts.append(f"CASE WHEN {whole} BETWEEN {low} AND {high} THEN {listed} END")
-        else:
-            parts.append(_look_up_text(attribute.levels, f"CAST({whole} AS VARCHAR)"))
-    if attribute.bins is not None:
-        parts.append(_write_bin(attribute.bins, number))
-    return parts
-
-
-def _look_up_text(levels: tuple[str, ...], text: str) -> str:
-    # An enumeration is hashed once; a CASE would compare each value with each level.
-    return f"enum_code(TRY_CAST({text} AS ENUM({', '.join(map(sources.quote_text, levels))})))"
-
-
-def _write_bin(bins: Bins, number: str) -> str:
-    below = "<" if bins.closed == "left" else "<="
-
-    def bisect(low: int, high: int) -> str:
-        if low == high:
-            return str(low)
-        middle = (low + high + 1) // 2
-        edge = _write_double(bins.edges[middle])
-        left, right = bisect(low, middle - 1), bisect(middle, high)
-        return f"CASE WHEN {number} {below} {edge} THEN {left} ELSE {right} END"
-
-    # NaN, which SQL sorts above infinity, is inside no edges.
-    inside = f"{number} >= {_write_double(bins.edges[0])} AND {number} <= {_write_double(bins.edges[-1])}"
-    return f"CASE WHEN {inside} THEN {bisect(0, len(bins) - 1)} END"
-
-
-def _write_double(value: float) -> str:
-    return f"CAST({sources.quote_text(repr(value))} AS DOUBLE)"

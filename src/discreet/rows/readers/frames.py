@@ -15,10 +15,12 @@ import numpy.typing as npt
 
 from discreet.rows.people import draw_key
 from discreet.rows.readers.batches import Batch, Numbers, Reader, check_numbers, check_weights
-from discreet.rows.readers.sources import list_wanted, place_columns, quote_name
+from discreet.rows.readers.sources import list_read, list_wanted, place_columns, quote_name
 from discreet.values.errors import DataError, TooLarge
 from discreet.values.schema import Schema
+from discreet.values.schema.columns import encode_rows
 from discreet.values.text import list_some, show
+from discreet.values.unit import Unit
 
 SLICE = 1 << 16
 """Rows encoded at a time."""
@@ -66,12 +68,10 @@ class FrameReader:
 
     def read(self, names: Sequence[str]) -> Iterator[Batch]:
         """The codes of these attributes, slice by slice."""
-        chosen = self.schema.select(names) if names else None
         for start in range(0, self.rows, SLICE):
             stop = min(self.rows, start + SLICE)
             part = {name: _slice(column, start, stop) for name, column in self.columns.items()}
-            batch = _encode_part(self.label, chosen, self.weight, part, start, stop - start)
-            yield _name_people(batch, part.get(self.person), self.key)
+            yield _encode_part(self, names, part, start, stop - start)
 
     def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
         """The values of these number columns, slice by slice."""
@@ -80,9 +80,9 @@ class FrameReader:
             part = {name: _slice(column, start, stop) for name, column in self.columns.items()}
             yield _take_numbers(self.label, self.weight, part, names, start)
 
-    def bound(self, at_most: int) -> Reader:
+    def bound(self, unit: Unit) -> Reader:
         """The rows that count, chosen once; a frame is always read in the same order."""
-        return ChosenReader.choose(self, at_most)
+        return ChosenReader.choose(self, unit)
 
     def close(self) -> None:
         """Nothing to let go of but the frame itself."""
@@ -145,10 +145,8 @@ class SQLiteReader:
 
     def read(self, names: Sequence[str]) -> Iterator[Batch]:
         """The codes of these attributes, slice by slice."""
-        chosen = self.schema.select(names) if names else None
-        for start, rows, part in self._slices(names):
-            batch = _encode_part(self.label, chosen, self.weight, part, start, rows)
-            yield _name_people(batch, part.get(self.person), self.key)
+        for start, rows, part in self._slices(list_read(self.schema, names)):
+            yield _encode_part(self, names, part, start, rows)
 
     def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
         """The values of these number columns, slice by slice."""
@@ -165,7 +163,7 @@ class SQLiteReader:
                 yield start, len(rows), dict(zip(fetched, zip(*rows, strict=True), strict=False))
                 start += len(rows)
 
-    def bound(self, at_most: int) -> Reader:
+    def bound(self, unit: Unit) -> Reader:
         """The rows that count, chosen once, by their numbers: an index may give other columns in another order."""
         with self._fetch(f"SELECT * FROM {quote_name(self.table)} LIMIT 0") as cursor:
             names = {column[0].lower() for column in cursor.description}
@@ -180,7 +178,7 @@ class SQLiteReader:
                 f"{self.label}: its rows have no numbers, so people's rows are chosen in memory only; raise the memory "
                 "limit, or write the table to a Parquet file"
             )
-        return ChosenReader.choose(replace(self, order=order), at_most)
+        return ChosenReader.choose(replace(self, order=order), unit)
 
     def close(self) -> None:
         """Close the connection, unless the caller owns it."""
@@ -208,14 +206,17 @@ class ChosenReader:
 
     source: Reader
     chosen: npt.NDArray[np.bool_]
+    weights: npt.NDArray[np.int64] | None = None
+    """Those of the chosen rows, where people are averaged."""
 
     @classmethod
-    def choose(cls, source: Reader, at_most: int) -> ChosenReader:
-        """At most so many rows of each person."""
-        from discreet.rows.people import choose_rows
+    def choose(cls, source: Reader, unit: Unit) -> ChosenReader:
+        """As many rows of each person as the unit says."""
+        from discreet.rows.people import choose_rows, weigh_rows
 
-        people = [batch.people for batch in source.read(()) if batch.people is not None]
-        return cls(source, choose_rows(np.concatenate(people), at_most))
+        people = np.concatenate([batch.people for batch in source.read(()) if batch.people is not None])
+        chosen = choose_rows(people, unit.at_most)
+        return cls(source, chosen, weigh_rows(people, chosen, unit.grain) if unit.average else None)
 
     @property
     def label(self) -> str:
@@ -228,11 +229,14 @@ class ChosenReader:
 
     def read(self, names: Sequence[str]) -> Iterator[Batch]:
         """The codes of the chosen rows."""
-        start = 0
+        start = taken = 0
         for batch in self.source.read(names):
             kept = self.chosen[start : start + batch.rows]
             start += batch.rows
-            yield Batch(int(np.count_nonzero(kept)), [column[kept] for column in batch.codes], None)
+            rows = int(np.count_nonzero(kept))
+            weights = None if self.weights is None else self.weights[taken : taken + rows]
+            taken += rows
+            yield Batch(rows, [column[kept] for column in batch.codes], weights)
 
     def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
         """The numbers of the chosen rows."""
@@ -242,7 +246,7 @@ class ChosenReader:
             start += len(numbers[0])
             yield [column[kept] for column in numbers], None
 
-    def bound(self, at_most: int) -> Reader:
+    def bound(self, unit: Unit) -> Reader:
         """Bounded already."""
         return self
 
@@ -252,23 +256,30 @@ class ChosenReader:
 
 
 def _encode_part(
-    label: str, schema: Schema | None, weight: str | None, part: Mapping[str, Any], start: int, rows: int
+    reader: FrameReader | SQLiteReader, names: Sequence[str], part: Mapping[str, Any], start: int, rows: int
 ) -> Batch:
-    try:
-        encoded = {} if schema is None else schema.encode(part, first_row=start + 1)
-    except DataError as error:
-        raise DataError(f"{label}: {error}") from None
-    weights = None if weight is None else check_weights(label, weight, part[weight], start + 1)
-    return Batch(rows, list(encoded.values()), weights)
+    """Some rows as codes, without those that are left out; whose they are, if ids are read."""
+    read = list_read(reader.schema, names)
+    codes: dict[str, npt.NDArray[Any]] = {}
+    kept: npt.NDArray[np.bool_] | None = None
+    if read:
+        declared = Schema(tuple(reader.schema[name] for name in read))
+        try:
+            codes, kept = encode_rows(declared, part, first_row=start + 1)
+        except DataError as error:
+            raise DataError(f"{reader.label}: {error}") from None
+    weight = reader.weight
+    weights = None
+    if weight is not None:
+        total = reader.schema.total
+        weights = check_weights(reader.label, weight, part[weight], start + 1, total=total)
+    people = None
+    if reader.key:
+        from discreet.rows.people import hash_ids
 
-
-def _name_people(batch: Batch, ids: Any, key: bytes) -> Batch:
-    """The batch with whose rows they are, if ids are read."""
-    if not key:
-        return batch
-    from discreet.rows.people import hash_ids
-
-    return replace(batch, people=hash_ids(ids, key))
+        people = hash_ids(part[reader.person], reader.key)
+    batch = Batch(rows, [codes[name] for name in names], weights, people)
+    return batch if kept is None else batch.keep(kept)
 
 
 def _take_numbers(

@@ -10,6 +10,7 @@ import numpy as np
 from discreet.rows.readers.batches import Batch, Numbers, Reader
 from discreet.values.errors import DataError
 from discreet.values.schema.encoding import Encoding
+from discreet.values.unit import Unit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +41,7 @@ class RecodedReader:
         """Refused: an encoding has no numbers."""
         raise DataError(f"{self.label}: column {names[0]!r} cannot be summed through an encoding")
 
-    def bound(self, at_most: int) -> Reader:
+    def bound(self, unit: Unit) -> Reader:
         """Bounded already, as its source is."""
         return self
 
@@ -76,7 +77,7 @@ class CappedReader:
         for numbers, weights in self.source.read_numbers(names):
             yield numbers, None if weights is None else np.minimum(weights, self.most)
 
-    def bound(self, at_most: int) -> Reader:
+    def bound(self, unit: Unit) -> Reader:
         """Rows with weights are not those of people."""
         return self
 

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import csv
 import glob
-import gzip
-import io
 import os
-from collections.abc import Callable, Sequence
+import re
+import sqlite3
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from discreet.rows.limits import Limits, choose_threads
+from discreet.rows.readers import csv_files, foreign
+from discreet.rows.readers.csv_files import CSV_ENDINGS
 from discreet.values.errors import DataError
 from discreet.values.schema import Schema
 from discreet.values.text import list_some, show
 
-CSV_ENDINGS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 PARQUET_ENDINGS = (".parquet", ".pq")
 ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
-KINDS = "CSV or TSV (also .gz), Parquet, Arrow, or 'file::table' for DuckDB and SQLite"
-
-LONGEST_HEADER = 2**20
-"""A first line of more bytes than this is not a header."""
+KINDS = "CSV or TSV (also .gz), Parquet, Arrow, .jsonl, .xlsx, .dta, .sas7bdat, or 'file::table' for DuckDB and SQLite"
+ROW_ENDINGS = (
+    *CSV_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS, *foreign.EXCEL_ENDINGS, *foreign.STATISTICS_ENDINGS,
+    *foreign.JSON_ENDINGS,
+)  # fmt: skip
+"""How files are called that hold rows."""
+_SAID = re.compile(r"(.*)\?([a-z]+=[^&?]*(?:&[a-z]+=[^&?]*)*)", re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +75,89 @@ def connect(limits: Limits) -> Any:
     return connection
 
 
+def open_source(data: Any, limits: Limits) -> Source:
+    """Any table that can be read here: a path, an Arrow table or dataset, a frame, a (connection, table) pair."""
+    from discreet.rows.readers.arrow_tables import read_arrow, read_sqlite
+
+    if isinstance(data, str | os.PathLike):
+        path, mark, table = os.fspath(data).rpartition("::")
+        if not mark or look_up_path(os.fspath(data)) != "nothing" or is_excel(path):
+            return open_path(os.fspath(data), (), limits)
+        if is_sqlite(path):
+            connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
+            try:
+                found = read_sqlite(connection, table)
+            finally:
+                connection.close()
+            return open_arrow(f"{Path(path).name}::{table}", found, (), limits)
+        return open_duckdb_file(path, table, limits)
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], str):
+        if isinstance(data[0], sqlite3.Connection):
+            return open_arrow(f"table {show(data[1])}", read_sqlite(*data), (), limits)
+        if type(data[0]).__name__ == "DuckDBPyConnection":
+            return open_connection(data[0], data[1])
+    found = read_arrow(data)
+    if found is None and type(data).__module__.partition(".")[0] == "pyarrow" and hasattr(data, "schema"):
+        found = data
+    if found is None:
+        raise DataError(
+            f"cannot draft from a {type(data).__module__}.{type(data).__qualname__}; allowed are a path, a pandas or "
+            "Polars frame, a mapping of columns, an Arrow table, and a (connection, table) pair of DuckDB or SQLite"
+        )
+    return open_arrow("the frame", found, (), limits)
+
+
 def open_path(path: str, wanted: Sequence[str], limits: Limits) -> Source:
-    """The table in a file, or in a directory or pattern of Parquet files."""
+    """The table in a file, or in a folder or pattern of Parquet files; 'file.xlsx::sheet' names a sheet.
+
+    How a CSV file is written can be said behind a question mark: 'file.csv?separator=;&decimal=,&encoding=cp1252'.
+    """
+    said: Mapping[str, str] = {}
+    sheet: str | None = None
+    if look_up_path(path) == "nothing":
+        if (found := _SAID.fullmatch(path)) is not None:
+            path, said = found[1], dict(part.split("=", 1) for part in found[2].split("&"))
+        base, mark, name = path.rpartition("::")
+        if mark and is_excel(base):
+            path, sheet = base, name
     files = _find_files(path)
     label = name_path(path if len(files) > 1 else files[0].name)
     for file in files:
         if file.stat().st_size == 0:
             raise DataError(f"{file.name}: the file is empty")
     ending = find_ending(files[0].name)
+    if said and ending not in CSV_ENDINGS:
+        raise DataError(f"{label}: only CSV files take options such as {'&'.join(said)!r}")
     if ending in CSV_ENDINGS:
-        return _open_csv(label, files[0], CSV_ENDINGS[ending], limits)
+        return _open_csv(label, files[0], ending, said, limits)
     if ending in PARQUET_ENDINGS:
         return _open_parquet(label, files, limits)
     if ending in ARROW_ENDINGS:
         return _open_arrow_file(label, files[0], wanted, limits)
-    raise DataError(f"{label}: unknown kind of file {show(ending)}; allowed are {KINDS}")
+    if ending in foreign.EXCEL_ENDINGS:
+        table = foreign.read_excel(label, files[0], sheet)
+    elif ending in foreign.STATISTICS_ENDINGS:
+        table = foreign.read_statistics(label, files[0])
+    elif ending in foreign.JSON_ENDINGS:
+        table = foreign.read_json_lines(label, files[0])
+    elif ending in (".xls", ".sav", ".ods"):
+        raise DataError(f"{label}: {ending} files are not read; save it as .xlsx, CSV or Parquet")
+    else:
+        raise DataError(f"{label}: unknown kind of file {show(ending)}; allowed are {KINDS}")
+    return open_arrow(label, table, wanted, limits, (files[0],))
+
+
+def is_excel(path: str) -> bool:
+    """Whether a path leads to an Excel file."""
+    return find_ending(path) in foreign.EXCEL_ENDINGS and look_up_path(path) == "file"
+
+
+def is_sqlite(path: str) -> bool:
+    """Whether a path leads to an SQLite database."""
+    if look_up_path(path) != "file":
+        return False
+    with open(path, "rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
 
 
 def open_arrow(
@@ -96,7 +167,7 @@ def open_arrow(
     import duckdb
 
     places = place_columns(label, table.schema.names, wanted)
-    shown = table.select(places) if hasattr(table, "select") else table
+    shown = table.select(places) if wanted and hasattr(table, "select") else table
     connection = connect(limits)
     try:
         connection.register("arrow_source", shown)
@@ -168,6 +239,11 @@ def list_wanted(
     return tuple(dict.fromkeys((*schema.names, *numbers, *others)))
 
 
+def list_read(schema: Schema, names: Sequence[str]) -> tuple[str, ...]:
+    """The attributes to be read for some of them: also all that may leave a record out; rows stay the same."""
+    return tuple(dict.fromkeys((*names, *(found.name for found in schema if found.leaves_out))))
+
+
 def place_columns(label: str, names: Sequence[object], wanted: Sequence[str]) -> list[int]:
     """Where each wanted column is; a column that is not there, or there twice, is refused."""
     found = []
@@ -189,6 +265,16 @@ def run(connection: Any, label: str, query: str) -> list[tuple[Any, ...]]:
         return list(connection.execute(query).fetchall())
     except duckdb.Error as error:
         raise DataError(f"{label}: {shorten(error)}") from None
+
+
+def fetch_table(source: Source, query: str) -> Any:
+    """All rows of a query as an Arrow table."""
+    import duckdb
+
+    try:
+        return source.connection.sql(query).to_arrow_table()
+    except duckdb.Error as error:
+        raise DataError(f"{source.label}: {shorten(error)}") from None
 
 
 def shorten(error: Exception) -> str:
@@ -219,6 +305,8 @@ def find_ending(name: str) -> str:
 
 def look_up_path(path: str) -> str:
     """What a path leads to: 'file', 'directory' or, also for a name that no file can have, 'nothing'."""
+    if not path.strip():  # Path("") would be this folder
+        return "nothing"
     try:
         return "directory" if Path(path).is_dir() else "file" if Path(path).is_file() else "nothing"
     except (OSError, ValueError):  # too long, or with a NUL in it
@@ -230,10 +318,16 @@ def name_path(path: str) -> str:
     return path if path.isprintable() and len(path) <= 200 else show(path)
 
 
+def _is_aside(place: Path) -> bool:
+    """Whether a file or a folder above it begins with a dot or a low line: what engines put aside, and no rows."""
+    return any(part.startswith((".", "_")) for part in place.parts)
+
+
 def _find_files(path: str) -> tuple[Path, ...]:
     kind, name = look_up_path(path), name_path(path)
     if kind == "directory":
-        files = sorted(file for file in Path(path).iterdir() if find_ending(file.name) in PARQUET_ENDINGS)
+        inside = (file for file in Path(path).rglob("*") if find_ending(file.name) in PARQUET_ENDINGS)
+        files = sorted(file for file in inside if not _is_aside(file.relative_to(path)))
         if not files:
             raise DataError(f"{name}: no Parquet file in this folder")
         return tuple(files)
@@ -247,40 +341,34 @@ def _find_files(path: str) -> tuple[Path, ...]:
     return tuple(Path(found) for found in matched)
 
 
-def _open_csv(label: str, path: Path, delimiter: str, limits: Limits) -> Source:
-    open_bytes: Callable[..., Any] = gzip.open if path.name.lower().endswith(".gz") else open
-    try:
-        with open_bytes(path, "rb") as file:
-            record = _read_record(file).decode("utf-8-sig")
-        header = next(csv.reader(io.StringIO(record, newline=""), delimiter=delimiter), [])
-    except UnicodeDecodeError:
-        raise DataError(f"{label}: the header is not UTF-8 text") from None
-    except (OSError, EOFError, csv.Error) as error:
-        raise DataError(f"{label}: the header cannot be read: {error}") from None
-    if not header:
-        raise DataError(f"{label}: no header; the first line must name the columns")
-    # Columns are numbered, so that no name becomes SQL, and all are text, so that "01" stays "01".
-    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(header)))
-    from discreet.rows.readers.csv_shape import count_records
+def _open_csv(label: str, path: Path, ending: str, said: Mapping[str, str], limits: Limits) -> Source:
+    dialect = csv_files.find_dialect(label, path, ending, said)
+    if dialect.plain:
+        # Columns are numbered, so that no name becomes SQL, and all are text, so that "01" stays "01".
+        columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(dialect.header)))
+        from discreet.rows.readers.csv_shape import count_records
 
-    scan = (
-        f"read_csv({quote_text(_escape(path))}, columns={{{columns}}}, auto_detect=false, header=true, "
-        f"delim={quote_text(delimiter)}, quote='\"', escape='\"', nullstr='', strict_mode=true)"
-    )
-    rows = count_records(label, path, delimiter)
+        scan = (
+            f"read_csv({quote_text(_escape(path))}, columns={{{columns}}}, auto_detect=false, header=true, "
+            f"delim={quote_text(dialect.separator)}, quote='\"', escape='\"', nullstr='', strict_mode=true)"
+        )
+        rows = count_records(label, path, dialect.separator)
+        connection = connect(limits)
+    else:
+        table = csv_files.read_foreign(label, path, dialect, max(limits.memory, csv_files.LEAST_MEMORY))
+        rows, scan, connection = table.num_rows, "arrow_source", connect(limits)
+        connection.register(scan, table)
     limits.require_rows(label, rows)
-    return Source(label, connect(limits), tuple(header), scan, (path,), rows)
-
-
-def _read_record(file: Any) -> bytes:
-    """The first record of a CSV file: a line, or several if a quote is open."""
-    record = b""
-    while len(record) < LONGEST_HEADER:
-        line: bytes = file.readline(LONGEST_HEADER)
-        record += line
-        if not line or record.count(b'"') % 2 == 0:
-            return record
-    raise csv.Error(f"more than {LONGEST_HEADER:,} bytes")
+    if dialect.decimal == ",":
+        numbered = [f"c{i}" for i in range(len(dialect.header))]
+        pattern = quote_text(csv_files.DECIMAL_COMMA)
+        cells = [
+            f"CASE WHEN regexp_full_match({name}, {pattern}) THEN replace(replace({name}, '.', ''), ',', '.') "
+            f"ELSE {name} END AS {name}"
+            for name in numbered
+        ]
+        scan = f"(SELECT {', '.join(cells)} FROM {scan} AS written({', '.join(numbered)}))"
+    return Source(label, connection, dialect.header, scan, (path,), rows)
 
 
 def _open_parquet(label: str, files: Sequence[Path], limits: Limits) -> Source:
@@ -295,8 +383,25 @@ def _open_parquet(label: str, files: Sequence[Path], limits: Limits) -> Source:
     counted = run(connection, label, f"SELECT sum(num_rows) FROM parquet_file_metadata({listed})")
     rows = int(counted[0][0] or 0)
     limits.require_rows(label, rows)
-    scan = f"read_parquet({listed}, hive_partitioning=false)"
-    return Source(label, connection, _name_columns(tops), scan, tuple(files), rows)
+    names, keys = _name_columns(tops), _find_partitions(files)
+    if not keys:
+        return Source(
+            label, connection, names, f"read_parquet({listed}, hive_partitioning=false)", tuple(files), rows
+        )
+    inside = next((key for key in keys if key.lower() in {name.lower() for name in names}), None)
+    if inside is not None:
+        raise DataError(f"{label}: {show(inside)} is both a column and the name of folders; rename one")
+    scan = f"read_parquet({listed}, hive_partitioning=true, hive_types_autocast=false)"
+    return Source(label, connection, (*names, *keys), scan, tuple(files), rows)
+
+
+def _find_partitions(files: Sequence[Path]) -> tuple[str, ...]:
+    """The names of folders such as year=2024 that all files lie in; none if they differ."""
+    found = {
+        tuple(part.partition("=")[0] for part in file.parent.parts if re.fullmatch(r"[^=]+=[^=]*", part))
+        for file in files
+    }
+    return next(iter(found)) if len(found) == 1 else ()
 
 
 def _name_columns(elements: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:

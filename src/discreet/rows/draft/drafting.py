@@ -1,0 +1,151 @@
+"""From a table to a draft: look at all columns in few passes, propose, and write it down with every guess marked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet.rows.draft.dependence import Dependence, find_dependences
+from discreet.rows.draft.profile import Told, profile
+from discreet.rows.draft.proposal import REVIEW, Proposal, is_id_name, propose
+from discreet.rows.limits import Limits
+from discreet.rows.readers import sources
+from discreet.values.errors import SchemaError
+from discreet.values.files import write_text
+from discreet.values.schema import Schema
+from discreet.values.schema.constraints import Follows
+from discreet.values.schema.formats.toml import write_toml
+from discreet.values.text import show
+
+MOST_LEVELS = 50
+"""A text with more frequent values keeps so many of them; the rest are one level."""
+LEAST = 10
+"""The public threshold: what fewer rows (or people) hold is not written."""
+MOST_LEAST = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Proposals for all columns of a table, in order, and which of them follow from others."""
+
+    label: str
+    proposals: tuple[Proposal, ...]
+    dependences: tuple[Dependence, ...] = ()
+    least: int = LEAST
+    person: str | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """The schema as it would be if every guess were right."""
+        derived = {found.column for found in self.dependences}
+        kept = [
+            found.attribute for found in self.proposals if found.attribute and found.column not in derived
+        ]
+        if not kept:
+            raise SchemaError(
+                f"{self.label}: no column looks like an attribute; write the schema by hand, or lower the threshold "
+                f"(now {self.least}) with --at-least"
+            )
+        follows = [Follows(found.column, (found.source,), found.pairs) for found in self.dependences]
+        return Schema(tuple(kept), follows=tuple(follows))
+
+    @property
+    def guesses(self) -> int:
+        """How many guesses are to be reviewed."""
+        return self.format().count(REVIEW)
+
+    @property
+    def repeated(self) -> str | None:
+        """A column that looks like an id and repeats, so that its people may have several rows each."""
+        if self.person is not None:
+            return None
+        return next((found.column for found in self.proposals if found.repeats), None)
+
+    def format(self) -> str:
+        """The draft as TOML, with a comment above every guess."""
+        who = "rows" if self.person is None else "people"
+        lines = [
+            f"# A draft for {self.label}, made by looking at its rows; nothing is in it that fewer than {self.least} "
+            f"{who} hold.",
+            "# A schema is public, with all its levels and edges. Where a comment says `review`, put what you know",
+            "# about the world in place of what happens to be in this table, then delete the comment.",
+        ]
+        if self.repeated is not None:
+            lines += [
+                f"# {show(self.repeated)} repeats. If it names people, protect people and not rows: draft again with",
+                f"# --person {self.repeated}, and release with --person {self.repeated} --at-most 4.",
+            ]
+        lines += ["", "format = 1", ""]
+        derived = {found.column: found for found in self.dependences}
+        for proposal in self.proposals:
+            if proposal.column in derived:
+                continue
+            lines += [f"# {note}" for note in proposal.notes]
+            if proposal.attribute is not None:
+                lines.append(_write_part(Schema((proposal.attribute,))))
+            lines.append("")
+        if self.dependences:
+            whole = write_toml(self.schema)
+            for found in self.dependences:
+                also = ", and the other way round" if found.mutual else ""
+                lines.append(
+                    f"# {show(found.column)} follows from {show(found.source)} in every row{also}, so it is neither "
+                    f"read nor measured ({REVIEW})"
+                )
+            lines += [whole[whole.index("[follows") :].rstrip("\n"), ""]
+        return "\n".join(lines).rstrip("\n") + "\n"
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the draft as TOML, to be reviewed."""
+        write_text(Path(path), self.format())
+
+    def __repr__(self) -> str:
+        return f"<Draft of {self.label}: {len(self.schema)} of {len(self.proposals)} columns, {self.guesses} guesses>"
+
+
+def draft_schema(
+    data: Any,
+    *,
+    most_levels: int = MOST_LEVELS,
+    least: int = LEAST,
+    person: str | None = None,
+    progress: Told | None = None,
+) -> Draft:
+    """Propose a schema for a file, a frame or a table of a database, by looking at its rows.
+
+    What fewer than `least` rows hold is not written; with `person`, the column of people's ids, fewer people.
+    """
+    if not 2 <= most_levels <= 1000:
+        raise SchemaError(f"--levels must lie between 2 and 1000, not {most_levels}")
+    if not 1 <= least <= MOST_LEAST:
+        raise SchemaError(f"--at-least must lie between 1 and {MOST_LEAST:,}, not {least}")
+    source = sources.open_source(data, Limits(memory=2**32))
+    try:
+        columns = [column for column in profile(source, least, person, progress) if column.name != person]
+        proposals = [propose(column, most_levels, least, person is not None) for column in columns]
+        dependences = find_dependences(columns, [found.attribute for found in proposals])
+        return Draft(source.label, tuple(proposals), tuple(dependences), least, person)
+    finally:
+        source.close()
+
+
+def _write_part(schema: Schema) -> str:
+    return write_toml(schema).partition("\n\n")[2].rstrip("\n")
+
+
+def find_repeated_id(path: Any, known: Collection[str], limits: Limits | None = None) -> str | None:
+    """A column outside the schema that is called like an id and repeats: its people may have several rows each."""
+    source = sources.open_source(path, limits or Limits())
+    try:
+        scan = f"{source.scan} AS rows({', '.join(f'c{i}' for i in range(len(source.names)))})"
+        for place, name in enumerate(source.names):
+            if name not in known and is_id_name(name):
+                query = f"SELECT count(c{place}) > count(DISTINCT c{place}) FROM {scan}"
+                if sources.run(source.connection, source.label, query)[0][0]:
+                    return name
+    finally:
+        source.close()
+    return None
