@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.compute.contraction import Margin
-from discreet.compute.expectation import LEAST, measure_spread
+from discreet.compute.expectation import LEAST
+from discreet.compute.smoothing import measure_spread
 from discreet.values.graph import DAG
 from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Measurement
 from discreet.values.table import MAX_CELLS, Array, Table
@@ -44,6 +45,9 @@ STRIDE = 1.7
 
 PULL = 0.5
 """Rows of data that the learned network is worth in each conditional of a drawn one."""
+
+EVEN = 1.0
+"""Rows that an even distribution is worth instead, to see what the learned network had to say in it."""
 
 CAUTION = 3.0
 """The standard deviations beyond which a table that is off shows that the graph does not hold, and not noise alone."""
@@ -71,11 +75,14 @@ def draw_counts(
     homes: Sequence[int],
     draws: int,
     rng: np.random.Generator,
+    *,
+    even: bool = False,
 ) -> list[Array]:
     """For each node so many draws of the true counts over its family, the draws along the first axis.
 
     `cpts` is the network that was learned from the noisy tables, `homes` for each node the number of the table that
-    it is drawn with.
+    it is drawn with. Before the tables, one believes in the learned network with the weight of half a row, or with
+    `even` that every level is as probable as any other, with the weight of a row.
     """
     chains = min(CHAINS, draws)
     learned = [np.asarray(cpt.values, dtype=np.float64) for cpt in cpts]
@@ -84,6 +91,8 @@ def draw_counts(
         _start_conditionals(dag, name, tables[home], cpt, chains, rng)
         for name, home, cpt in zip(dag.nodes, homes, learned, strict=True)
     ]
+    for table in tables.values():
+        _start_counts(table, conditionals)
     kept: list[list[Array]] = []
     turn = 0
     while len(kept) * chains < draws:
@@ -95,7 +104,8 @@ def draw_counts(
             for name, home in zip(dag.nodes, homes, strict=True)
         ]
         conditionals = [
-            _draw_conditionals(counts, cpt, rng) for counts, cpt in zip(families, learned, strict=True)
+            _draw_conditionals(counts, EVEN / cpt.shape[-1] if even else PULL * cpt + 1e-3, rng)
+            for counts, cpt in zip(families, learned, strict=True)
         ]
         turn += 1
         if turn >= WARM_UP and (turn - WARM_UP) % APART == 0:
@@ -140,6 +150,19 @@ def _start_conditionals(
     return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
 
 
+def _start_counts(table: _Cells, conditionals: Sequence[Array]) -> None:
+    """Counts that go with the chain's own conditionals.
+
+    Steps are no longer than a count varies around what its network expects, so counts that began in one place would
+    pull all chains there again, and keep them far closer together than the noise leaves them.
+    """
+    if isinstance(table.law, Exact):
+        return
+    expected = _expect(table, conditionals, np.full(len(table.counts), max(table.noisy.sum(), 1.0)))
+    share = table.spread * expected / (table.spread * expected + table.law.variance)
+    table.counts = np.maximum(np.rint(expected + share * (table.noisy - expected)), 0.0)
+
+
 def _count_rows(tables: Sequence[_Cells]) -> Array:
     """How many rows there are in each chain: the totals of all tables, weighed by precision."""
     weights = np.array([1.0 / max(table.law.variance * table.noisy.size, 1e-9) for table in tables])
@@ -171,13 +194,21 @@ def _walk(table: _Cells, expected: Array, rng: np.random.Generator) -> None:
 
 def _weigh_counts(expected: Array, spread: float) -> Callable[[Array], Array]:
     """log P(n | E) up to a constant: Poisson, or negative binomial with variance φE."""
-    from scipy.special import gammaln
-
     if spread <= 1.0:
         log_expected = np.log(expected)
         return lambda counts: np.asarray(counts * log_expected - gammaln(counts + 1.0))
     size, log_share = expected / (spread - 1.0), math.log1p(-1.0 / spread)
     return lambda counts: np.asarray(gammaln(counts + size) - gammaln(counts + 1.0) + counts * log_share)
+
+
+def gammaln(x: Array) -> Array:
+    """log Γ(x) for x > 0: Stirling's series from x + 8 on, and the recurrence down to x; exact to 1e-12."""
+    shift = np.ones_like(x)
+    for k in range(8):
+        shift = shift * (x + k)
+    z = x + 8.0
+    series = 1.0 / (12.0 * z) - 1.0 / (360.0 * z**3) + 1.0 / (1260.0 * z**5) - 1.0 / (1680.0 * z**7)
+    return np.asarray((z - 0.5) * np.log(z) - z + 0.5 * math.log(2.0 * math.pi) + series - np.log(shift))
 
 
 def _weigh_noise(law: DiscreteLaplace | DiscreteGaussian) -> Callable[[Array], Array]:
@@ -188,7 +219,7 @@ def _weigh_noise(law: DiscreteLaplace | DiscreteGaussian) -> Callable[[Array], A
     return lambda noise: -half * noise * noise
 
 
-def _draw_conditionals(counts: Array, learned: Array, rng: np.random.Generator) -> Array:
-    """Conditionals from their Dirichlet posterior, with the learned network as a prior that is worth half a row."""
-    weights = rng.standard_gamma(counts + PULL * learned + 1e-3) + 1e-300
+def _draw_conditionals(counts: Array, prior: Array | float, rng: np.random.Generator) -> Array:
+    """Conditionals from their Dirichlet posterior."""
+    weights = rng.standard_gamma(counts + prior) + 1e-300
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -125,6 +126,17 @@ class CliqueModel:
             others = [other for other in names[i + 1 :] if wanted is None or (name, other) in wanted]
             yield from walk.reach(name, frozenset(others))
 
+    def margins(self, sets: Iterable[tuple[str, ...]]) -> Iterator[Table]:
+        """The margins of these sets, each with its axes as given, in or across cliques.
+
+        A set is left out where it would take a table of more than `REACH_CELLS` cells on the way to it.
+        """
+        gather = _Gather(self)
+        for members in sets:
+            found = gather.find(members)
+            if found is not None:
+                yield found
+
     def network(self) -> tuple[DAG, tuple[Table, ...]]:
         """The same distribution as a graph and its conditionals: in each clique, its new attributes one by one."""
         parents: dict[str, tuple[str, ...]] = {}
@@ -219,3 +231,75 @@ class _Walk:
         return Table(
             (*both, name, *fresh), values.reshape([*shape, *(belief.sizes[found] for found in fresh)])
         ).arrange((name, *target))
+
+
+class _Gather:
+    """Puts the margin of a set together in one clique: P(S) = Σ P(C)·Π P(what lies beyond a separator | separator).
+
+    The conditionals are those of one or two attributes for most sets, so each is worked out once and kept.
+    """
+
+    def __init__(self, model: CliqueModel) -> None:
+        self.beliefs = model.beliefs
+        tree = model.tree
+        self._place = {name: v for v, name in enumerate(tree.names)}
+        self._sizes = dict(zip(tree.names, tree.sizes, strict=True))
+        self._axes = [tuple(self._place[name] for name in belief.axes) for belief in model.beliefs]
+        self._homes: dict[str, list[int]] = {name: [] for name in tree.names}
+        for i, belief in enumerate(model.beliefs):
+            for name in belief.axes:
+                self._homes[name].append(i)
+        walk = _Walk(model)
+        self._links, self._cuts, self._beyond = walk._links, walk._cuts, walk._beyond
+        self._known: dict[tuple[int, int, frozenset[str]], tuple[Array, tuple[int, ...]] | None] = {}
+
+    def find(self, members: tuple[str, ...]) -> Table | None:
+        wanted = frozenset(members)
+        counts: dict[int, int] = {}
+        for name in members:
+            for i in self._homes[name]:
+                counts[i] = counts.get(i, 0) + 1
+        root = min(counts, key=lambda i: (-counts[i], self.beliefs[i].cells, i))
+        found = self._collect(root, -1, wanted, tuple(self._place[name] for name in members))
+        return None if found is None else Table(members, found)
+
+    def _collect(self, i: int, source: int, wanted: frozenset[str], out: tuple[int, ...]) -> Array | None:
+        """The margin over `out` of clique i and of what lies beyond it, away from the source."""
+        local = set(self.beliefs[i].axes)
+        parts: list[tuple[Array, tuple[int, ...]]] = [(self.beliefs[i].values, self._axes[i])]
+        left = wanted - local
+        cells = self.beliefs[i].cells
+        for j in self._links[i]:
+            if j == source or not left:
+                continue
+            there = left & self._beyond[i, j]
+            if there:
+                left -= there
+                part = self._condition(j, i, there)
+                if part is None:
+                    return None
+                parts.append(part)
+                cells *= count_cells(self._sizes[name] for name in there)
+                if cells > REACH_CELLS:
+                    return None
+        # einsum numbers axes up to 52, so those of this sum are numbered by themselves.
+        label = {axis: k for k, axis in enumerate(dict.fromkeys(a for _, axes in parts for a in axes))}
+        operands: list[Any] = []
+        for values, axes in parts:
+            operands += [values, [label[axis] for axis in axes]]
+        return np.asarray(np.einsum(*operands, [label[axis] for axis in out]))
+
+    def _condition(self, i: int, source: int, wanted: frozenset[str]) -> tuple[Array, tuple[int, ...]] | None:
+        """P(wanted | separator) on the way from clique i to the source."""
+        key = i, source, wanted
+        if key not in self._known:
+            cut = self._cuts[i, source]
+            axes = tuple(self._place[name] for name in (*cut, *sorted(wanted)))
+            joint = self._collect(i, source, wanted, axes)
+            if joint is None:
+                self._known[key] = None
+            else:
+                given = joint.sum(axis=tuple(range(len(cut), len(axes))), keepdims=True)
+                shares = np.divide(joint, given, out=np.zeros_like(joint), where=given > 0)
+                self._known[key] = shares, axes
+        return self._known[key]

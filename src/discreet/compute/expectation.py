@@ -5,6 +5,11 @@ or φ times as much where the table shows that the network does not hold, and th
 expected true count lies between E and the noisy one, the closer to E the more the noise outweighs what the count may
 vary by. The tables are then made to agree, each cell moving by its uncertainty, and give the next network [EM].
 
+Counts that cannot be negative are too high where they are small, and over many small cells that adds up: a rare level
+of a child with many combinations of parents would be published as too frequent. The sums over a noisy table have no
+such bias. So the bias is found by doing the same once more with simulated noise, and where it outweighs the noise of
+the sums, the conditionals are raked to those.
+
 Where a cell is expected to hold little, noise is set aside: zeros stay near zero without a threshold, attributes that
 a table holds for the sake of other families add little noise, and no count is negative. Where rows are many, E
 hardly matters, and the counts are those of `consistency.reconcile`.
@@ -14,12 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from discreet.compute.consistency import find_intersections, project_on_simplex, reconcile, weigh_by_precision
 from discreet.compute.contraction import Margin
+from discreet.compute.smoothing import measure_spread, rake_conditionals, shrink_counts
 from discreet.values.errors import TableError, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.measurement import DiscreteLaplace, Measurement
@@ -37,10 +43,18 @@ SETTLED = 1e-5
 """It ends when no table moves by more than this part of the rows."""
 PRODUCT_CELLS = 2**18
 """A marginal whose elimination needs a larger product is expected from the table's own counts instead."""
+FOLLOWED = 6
+"""Further steps after it is known which margins the network should have."""
+RAKED = 3
+"""And how often the margins are restored in the end: that of a parent weighs those of its children."""
+KAPPA = 0.6
+"""A margin is taken half from the noisy table when its bias squared is so many times its variance [measured]."""
+ACCURATE = 0.02
+"""And it is taken only half as much if it is off by this part of the rows: then nothing is accurate [measured]."""
+SEED = 20_000
+"""The noise that shows the bias is always the same, so that the same tables give the same network."""
 LEAST = 1e-6
 """No cell is expected to hold less, so that a zero can be unlearned."""
-TINY = 1e-5
-"""A factor below this says no more than this in a mean of logarithms."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,6 +90,40 @@ class _Holder:
     shape: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """All that stays the same from step to step: the tables, where each family is read off, and how tables agree."""
+
+    dag: DAG
+    sets: tuple[_Set, ...]
+    homes: tuple[int, ...]
+    own: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    margins: Sequence[Sequence[_Holder]]
+    smooth: Smooth
+    rows: float | None
+    rounds: int
+
+    def read(self, tables: Sequence[Array], k: int) -> Array:
+        """The margin over the family of the k-th node, the child last."""
+        drop, order = self.own[k]
+        return np.asarray(tables[self.homes[k]].sum(axis=drop).transpose(order))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _State:
+    """Where the steps ended."""
+
+    cpts: list[Array]
+    counts: list[Array]
+    expected: list[Array]
+    spreads: list[float]
+    """φ of each table."""
+    agreed: list[Array]
+    """The least-squares fit of all tables, which may be negative."""
+    total: float
+    steps: int
+
+
 def fit_network(
     dag: DAG,
     measurements: Sequence[Measurement],
@@ -86,86 +134,181 @@ def fit_network(
 ) -> Fit:
     """The conditionals of a graph from noisy tables that hold all its families; `rows` if their number is public."""
     sets = _arrange(dag, _read_sizes(measurements), measurements)
-    homes = [_find_home(dag, name, sets) for name in dag.nodes]
-    agreed = reconcile(
-        [Table(found.axes, found.noisy) for found in sets]
-        + ([] if rows is None else [Table((), np.array(rows))]),
-        [*weigh_by_precision([Table(s.axes, s.noisy) for s in sets], [s.variance for s in sets])]
-        + ([] if rows is None else [math.inf]),
-    )
-    total = max(agreed[0].total() if rows is None else rows, 1.0)
-    counts = [project_on_simplex(table.values, total) for table in agreed[: len(sets)]]
-    margins = _plan_agreement(sets)
-    own = [_plan_family(dag, name, sets[home]) for name, home in zip(dag.nodes, homes, strict=True)]
-
-    def estimate(counts: Sequence[Array]) -> list[Array]:
-        return [
-            smooth(name, counts[home].sum(axis=drop).transpose(order))
-            for name, home, (drop, order) in zip(dag.nodes, homes, own, strict=True)
-        ]
-
-    cpts = estimate(counts)
-    steps = 0
-    while steps < rounds:
-        steps += 1
-        expected = _expect(dag, sets, cpts, counts, total)
-        shrunk = [_shrink(found, around) for found, around in zip(sets, expected, strict=True)]
-        fresh = _agree([mean for mean, _ in shrunk], [spread for _, spread in shrunk], margins)
-        moved = max(float(np.abs(new - old).sum()) for new, old in zip(fresh, counts, strict=True))
-        counts = [np.maximum(old + STRIDE * (new - old), 0.0) for new, old in zip(fresh, counts, strict=True)]
-        cpts = estimate(counts)
-        if moved <= SETTLED * total:
-            break
-    expected = _expect(dag, sets, cpts, counts, total)
+    homes = tuple(_find_home(dag, name, sets) for name in dag.nodes)
+    own = tuple(_plan_family(dag, name, sets[home]) for name, home in zip(dag.nodes, homes, strict=True))
+    task = _Task(dag, tuple(sets), homes, own, _plan_agreement(sets), smooth, rows, rounds)
+    state = _climb(task, [found.noisy for found in sets])
+    goals = _find_goals(task, state)
+    if any(goal is not None for goal in goals):
+        state = _follow(task, state, goals)
     errors = tuple(
-        _predict_error(sets[home], expected[home], drop, total)
+        _predict_error(sets[home], state.expected[home], drop, state.total)
         for home, (drop, _) in zip(homes, own, strict=True)
     )
-    return Fit(tuple(cpts), total, errors, steps)
+    cpts = tuple(_temper(task, state, k, error) for k, error in enumerate(errors))
+    return Fit(cpts, state.total, errors, state.steps)
 
 
-def shrink_counts(
-    noisy: Array, expected: Array, spread: Array | float, variance: float, heavy: bool
-) -> Array:
-    """The expected true count of a cell that varies by `spread` around `expected`, given its noisy count.
+def _climb(task: _Task, noisy: Sequence[Array]) -> _State:
+    """Steps from the least-squares fit of the tables until they settle."""
+    tables = [Table(found.axes, values) for found, values in zip(task.sets, noisy, strict=True)]
+    weights = [*weigh_by_precision(tables, [found.variance for found in task.sets])]
+    known = [] if task.rows is None else [Table((), np.array(task.rows))]
+    agreed = [table.values for table in reconcile([*tables, *known], weights + [math.inf] * len(known))]
+    total = max(float(agreed[0].sum()) if task.rows is None else task.rows, 1.0)
+    counts = [project_on_simplex(values, total) for values in agreed[: len(tables)]]
+    state = _State(_estimate(task, counts), counts, counts, [1.0] * len(counts), agreed, total, 0)
+    while state.steps < task.rounds:
+        before = state
+        state = _step(task, noisy, state)
+        moved = max(
+            float(np.abs(new - old).sum()) for new, old in zip(state.counts, before.counts, strict=True)
+        )
+        if moved <= STRIDE * SETTLED * total:
+            break
+    return _look(task, noisy, state)
 
-    For Gaussian noise it is E + D·(c − E)/(D + v). For Laplace noise of scale b it is E + (D/b)·s with s between −1 and
-    1; the s of a Gaussian count, a quotient of tails, is within 0.17 of tanh((c − E)/(D/b + 2b·x/√(1 + x²))) with
-    x = √(πD/8)/b: right for small D and for small c − E at large D, and as good in the end [measured].
-    """
-    if variance <= 0:
-        return np.array(noisy, dtype=np.float64)
-    if not heavy:
-        return np.asarray(expected + spread / (spread + variance) * (noisy - expected))
-    scale = math.sqrt(variance / 2.0)
-    x = np.sqrt(np.pi / 8.0 * spread) / scale
-    width = spread / scale + 2.0 * scale * x / np.sqrt(1.0 + x * x)
-    return np.asarray(expected + spread / scale * np.tanh((noisy - expected) / width))
+
+def _step(
+    task: _Task, noisy: Sequence[Array], state: _State, goals: Sequence[Array | None] | None = None
+) -> _State:
+    """Expect every cell, shrink the noisy counts towards that, let the tables agree, and read the network off."""
+    state = _look(task, noisy, state)
+    shrunk = [
+        _shrink(found, values, around, spread)
+        for found, values, around, spread in zip(task.sets, noisy, state.expected, state.spreads, strict=True)
+    ]
+    fresh = _agree([mean for mean, _ in shrunk], [unsure for _, unsure in shrunk], task.margins)
+    counts = [
+        np.maximum(old + STRIDE * (new - old), 0.0) for new, old in zip(fresh, state.counts, strict=True)
+    ]
+    cpts = _estimate(task, counts)
+    state = replace(state, counts=counts, cpts=cpts, steps=state.steps + 1)
+    return state if goals is None else _rake(task, state, goals)
 
 
-def measure_spread(noisy: Array, expected: Array, variance: float, deviations: float = 1.0) -> float:
-    """φ = (Σ w((c − E)² − v) − s)/Σ wE with w = 1/(E + v), at least 1, the Poisson case.
+def _look(task: _Task, noisy: Sequence[Array], state: _State) -> _State:
+    """What the present network expects, and how far the tables stray from it."""
+    expected = _expect(task.dag, task.sets, state.cpts, state.counts, state.total)
+    spreads = [
+        measure_spread(values, around, found.variance)
+        for found, values, around in zip(task.sets, noisy, expected, strict=True)
+    ]
+    return replace(state, expected=expected, spreads=spreads)
 
-    s is so many standard deviations √(5·cells) of the sum, so that noise alone is seldom taken for a wrong graph.
-    Without φ, a graph that lacks edges would impose its independences on tables that hold several families.
-    """
-    trust = 1.0 / (expected + variance)
-    excess = (trust * ((noisy - expected) ** 2 - variance)).sum() - deviations * math.sqrt(
-        5.0 * expected.size
+
+def _estimate(task: _Task, counts: Sequence[Array]) -> list[Array]:
+    return [task.smooth(name, task.read(counts, k)) for k, name in enumerate(task.dag.nodes)]
+
+
+def _weigh_parents(task: _Task, state: _State, k: int) -> Array:
+    """How often each combination of parents occurs: as the network expects, or as counted where it does not hold."""
+    expected, counted = (
+        task.read(tables, k).sum(axis=-1, keepdims=True) for tables in (state.expected, state.counts)
     )
-    return max(float(excess / (trust * expected).sum()), 1.0)
+    doubt = 1.0 - 1.0 / state.spreads[task.homes[k]]
+    return np.asarray(expected + doubt * (counted - expected))
 
 
-def _shrink(found: _Set, expected: Array) -> tuple[Array, Array]:
-    """The expected counts of a table and the variance that is left in each."""
-    spread = _spread(found, expected)
-    mean = shrink_counts(found.noisy, expected, spread, found.variance, found.heavy)
-    return mean, spread * found.variance / (spread + found.variance)
+def _find_goals(task: _Task, state: _State) -> list[Array | None]:
+    """The margin that each node should have; None where the network's own is better.
+
+    Counts that cannot be negative are too high where they are small. How much of it adds up in a margin e is found by
+    doing it again: noise of the same law, and the same with the signs turned, on the counts that were found. The mean
+    of both margins, less that of those counts, is the bias β, because all that is odd in the noise cancels. The sum t
+    over the noisy table has no bias, but a variance V. So the goal is e + w(t − e) with w = r²/(r² + κ²), r = β²/V.
+    """
+    goals: list[Array | None] = [None] * len(task.dag)
+    if not any(found.variance > 0 for found in task.sets):
+        return goals
+    rng = np.random.default_rng(SEED)
+    noise = [_simulate(found, rng) for found in task.sets]
+    twins = [
+        _climb(task, [count + sign * drawn for count, drawn in zip(state.counts, noise, strict=True)])
+        for sign in (1.0, -1.0)
+    ]
+    for k, name in enumerate(task.dag.nodes):
+        own = _read_margin(task, state, k)
+        true = _sum_parents(task.read(state.counts, k))
+        bias = sum(_read_margin(task, twin, k) for twin in twins) / 2.0 - true / max(float(true.sum()), LEAST)
+        raw = _sum_parents(task.read(state.agreed, k)) / state.total
+        variance = _vary(task, name) / own.size / state.total**2
+        if variance <= 0:
+            continue
+        squared = (float((bias**2).mean()) / variance / KAPPA) ** 2
+        weight = squared / (1.0 + squared) / (1.0 + (variance / ACCURATE**2) ** 2)
+        if weight < 0.01:
+            continue
+        goals[k] = np.maximum(own + weight * (raw - own), 0.1 * own)
+    return goals
 
 
-def _spread(found: _Set, expected: Array) -> Array:
-    """How much the true counts vary around what the network expects: φE."""
-    return np.asarray(expected * measure_spread(found.noisy, expected, found.variance))
+def _follow(task: _Task, state: _State, goals: Sequence[Array | None]) -> _State:
+    """A few more steps, in which the conditionals keep the margins that they should have."""
+    noisy = [found.noisy for found in task.sets]
+    state = _rake(task, state, goals)
+    for _ in range(FOLLOWED):
+        state = _step(task, noisy, state, goals)
+    for _ in range(RAKED):
+        state = _rake(task, _look(task, noisy, state), goals)
+    return state
+
+
+def _rake(task: _Task, state: _State, goals: Sequence[Array | None]) -> _State:
+    cpts = [
+        cpt if goal is None else rake_conditionals(cpt, _weigh_parents(task, state, k), goal)
+        for k, (cpt, goal) in enumerate(zip(state.cpts, goals, strict=True))
+    ]
+    return replace(state, cpts=cpts)
+
+
+def _temper(task: _Task, state: _State, k: int, error: float) -> Array:
+    """Conditionals that are little but noise, moved towards the node's marginal, and that towards the uniform one.
+
+    A share of one in K that could be anything varies by D = (K − 1)/(K²(K + 1)); a marginal of noise V and up to three
+    levels gives up 0.6·V²/(V² + D²) of its distance from 1/K: of more levels one is often nearly sure, and what little
+    is known of it is better kept [measured]. Conditionals give up as much of their distance from the marginal, or
+    0.4 if their predicted error nears √(2/π), the most that it can be.
+    """
+    cpt = state.cpts[k]
+    levels = cpt.shape[-1]
+    noise = _vary(task, task.dag.nodes[k]) / levels / state.total**2
+    varies = (levels - 1.0) / (levels**2 * (levels + 1.0))
+    lost = 0.6 * noise**2 / (noise**2 + varies**2) if 1 < levels <= 3 else 0.0
+    margin = (1.0 - lost) * _read_margin(task, state, k) + lost / levels
+    if cpt.ndim == 1:
+        return np.asarray(margin)
+    part = max(0.4 * min(max((error * math.sqrt(math.pi / 2.0) - 0.75) / 0.2, 0.0), 1.0), lost)
+    return np.asarray((1.0 - part) * cpt + part * margin)
+
+
+def _read_margin(task: _Task, state: _State, k: int) -> Array:
+    """The marginal of a node under its conditionals."""
+    weights = _weigh_parents(task, state, k)
+    return _sum_parents(weights * state.cpts[k]) / float(weights.sum())
+
+
+def _sum_parents(values: Array) -> Array:
+    return np.asarray(values.sum(axis=tuple(range(values.ndim - 1))))
+
+
+def _vary(task: _Task, name: str) -> float:
+    """The variance of the sum over all cells of the least-squares fit of the tables that hold a node."""
+    held = [found.variance * found.noisy.size for found in task.sets if name in found.axes]
+    return 1.0 / sum(1.0 / spread for spread in held) if all(spread > 0 for spread in held) else 0.0
+
+
+def _simulate(found: _Set, rng: np.random.Generator) -> Array:
+    deviation = math.sqrt(max(found.variance, 0.0))
+    draw = rng.laplace(0.0, deviation / math.sqrt(2.0), found.noisy.shape) if found.heavy else None
+    return deviation * rng.standard_normal(found.noisy.shape) if draw is None else draw
+
+
+def _shrink(found: _Set, noisy: Array, expected: Array, spread: float) -> tuple[Array, Array]:
+    """The expected counts of a table and the variance that is left in each; true counts vary by φE."""
+    varies = spread * expected
+    mean = shrink_counts(noisy, expected, varies, found.variance, found.heavy)
+    return mean, varies * found.variance / (varies + found.variance)
 
 
 def _expect(
@@ -238,7 +381,7 @@ def _plan_agreement(sets: Sequence[_Set]) -> list[list[_Holder]]:
 
 def _predict_error(found: _Set, expected: Array, drop: tuple[int, ...], total: float) -> float:
     """√(2/π)·Σ √W/n over the cells of a family, 1/W = 1/A − 1/φE as in `plan_merging`, W at most E²; at most 2."""
-    spread = _spread(found, expected)
+    spread = expected * measure_spread(found.noisy, expected, found.variance)
     whole, known = spread.sum(axis=drop), (spread * found.variance / (spread + found.variance)).sum(axis=drop)
     squared = known * whole / np.maximum(whole - known, 1e-12 * whole)
     off = np.sqrt(np.minimum(squared, expected.sum(axis=drop) ** 2))
@@ -290,59 +433,3 @@ def _read_sizes(measurements: Sequence[Measurement]) -> dict[str, int]:
             if sizes.setdefault(name, size) != size:
                 raise TableError(f"{name!r} has {sizes[name]} levels in one table, {size} in another")
     return sizes
-
-
-def smooth_conditionals(counts: Array, strength: float) -> Array:
-    """P(x | parents) from counts with the child's axis last: (C + m·q)/(N + m), m rows of data of what is coarser.
-
-    q is the geometric mean of the conditionals given all parents but one; those follow the conditionals given one
-    parent in the same way, and these P(x). With m of a row or less, a conditional with data hardly moves, and one
-    without has the best guess that its neighbours allow instead of the uniform one.
-    """
-    parents = tuple(range(counts.ndim - 1))
-    marginal = _normalise(counts.sum(axis=parents, keepdims=True) + 1e-12)
-    if not parents:
-        return marginal
-    singles = [_smooth(_sum_all_but(counts, parents, j), marginal, strength) for j in parents]
-    if len(parents) == 1:
-        return singles[0]
-    logs = [_log(single) for single in singles]
-    if len(parents) > 2:
-        whole: Array = sum(logs)  # type: ignore[assignment]
-        logs = [
-            _log(
-                _smooth(
-                    counts.sum(axis=j, keepdims=True),
-                    _exponentiate(_drop(whole - logs[j], j), len(parents) - 1),
-                    strength,
-                )
-            )
-            for j in parents
-        ]
-    return _smooth(counts, _exponentiate(sum(logs), len(parents)), strength)
-
-
-def _sum_all_but(counts: Array, parents: Sequence[int], kept: int) -> Array:
-    return np.asarray(counts.sum(axis=tuple(j for j in parents if j != kept), keepdims=True))
-
-
-def _smooth(counts: Array, coarser: Array, strength: float) -> Array:
-    return np.asarray((counts + strength * coarser) / (counts.sum(axis=-1, keepdims=True) + strength))
-
-
-def _normalise(values: Array) -> Array:
-    return np.asarray(values / values.sum(axis=-1, keepdims=True))
-
-
-def _log(values: Array) -> Array:
-    return np.log(np.maximum(values, TINY))
-
-
-def _exponentiate(logs: Array | int, factors: int) -> Array:
-    mean = np.asarray(logs) / factors
-    return _normalise(np.exp(mean - mean.max(axis=-1, keepdims=True)))
-
-
-def _drop(values: Array, axis: int) -> Array:
-    """The values without an axis along which they do not vary: the parent that was left out."""
-    return np.take(values, [0], axis=axis)

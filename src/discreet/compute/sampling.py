@@ -20,6 +20,7 @@ import numpy.typing as npt
 from discreet.values.errors import DataError, TableError
 from discreet.values.graph import DAG
 from discreet.values.table import Array, Table, count_cells, require_cells
+from discreet.values.text import show
 
 Seed = int | np.random.SeedSequence | np.random.Generator
 """What a caller may give as `rng`; there is no default, because unrepeatable rows should be a choice."""
@@ -38,6 +39,9 @@ BLOCK = 2**16
 
 SCANNED = 8
 """Up to so many thresholds a plain scan beats a binary search, because it has no branch to mispredict."""
+
+MOST_ROWS = 10**13
+"""More rows than a disk holds; beyond it somebody mistyped."""
 
 MAX_LEVELS = 2**16
 """What a 16-bit code can tell apart."""
@@ -110,7 +114,6 @@ class Sampler:
         return dict(zip(self.names, codes, strict=True))
 
     def _fill(self, start: int, stop: int, codes: list[Array], compiled: bool) -> None:
-        pass_thresholds = _pass_compiled if compiled else _pass_plain
         streams = [open_stream(self.root, (_ROWS_KEY, i), start) for i in range(len(self.draws))]
         buffer = np.empty(min(TILE, stop - start))
         for low in range(0, stop - start, TILE):
@@ -118,7 +121,8 @@ class Sampler:
             uniform = buffer[: tile.stop - tile.start]
             for found, stream, column in zip(self.draws, streams, codes, strict=True):
                 stream.random(out=uniform)
-                pass_thresholds(found, uniform, [codes[i][tile] for i in found.given], column[tile])
+                given = [codes[i][tile] for i in found.given]
+                pass_thresholds(found, uniform, given, column[tile], compiled=compiled)
 
 
 def prepare(factors: Sequence[Table], rng: Seed) -> Sampler:
@@ -192,8 +196,8 @@ def require_rows(n: object) -> int:
     """A number of rows, or `DataError` if it is not a non-negative whole number."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer):
         raise DataError(f"number of rows {n!r} is a {type(n).__name__}; it must be a whole number, 0 or more")
-    if n < 0:
-        raise DataError(f"number of rows {n} is negative; it must be 0 or more")
+    if not 0 <= n <= MOST_ROWS:
+        raise DataError(f"number of rows {show(n)}: it must be 0 or more and at most {MOST_ROWS:,}")
     return int(n)
 
 
@@ -282,6 +286,13 @@ def _compile() -> tuple[Callable[..., None], Callable[..., None]]:
                 levels[i] = passed
 
     return add_parent, count_passed
+
+
+def pass_thresholds(
+    found: AttributeDraw, uniform: Array, given: list[Array], levels: Array, *, compiled: bool
+) -> None:
+    """Write the level of every row: how many thresholds of its conditional are at most its uniform number."""
+    (_pass_compiled if compiled else _pass_plain)(found, uniform, given, levels)
 
 
 def _pass_compiled(found: AttributeDraw, uniform: Array, given: list[Array], levels: Array) -> None:

@@ -19,7 +19,14 @@ import numpy as np
 from discreet.compute.clique_model import CliqueModel, ModelTree
 from discreet.compute.consistency import settle, weigh_by_precision
 from discreet.compute.entropy import fit_margins
-from discreet.learning.attribute_sets import Set, join_groups, list_candidates, list_pairs, prune
+from discreet.learning.attribute_sets import (
+    MOST_CANDIDATES,
+    Set,
+    join_groups,
+    list_candidates,
+    list_pairs,
+    prune,
+)
 from discreet.learning.greedy import Progress, count_rows, noise_for, predict_noise
 from discreet.learning.learner import stated
 from discreet.learning.privbayes import privbayes
@@ -36,8 +43,8 @@ if TYPE_CHECKING:
 
 MODEL_CELLS = 2**17
 """The cells of all cliques together: such a model fits in a fraction of a second and answers queries at once."""
-WIDE = 16
-"""A set of three and more attributes has at most so many times the cells of a typical pair."""
+MOST_EFFORT = 8
+"""Eight times the candidates still fit into memory."""
 ROUNDS = 5
 """How often tables are made to agree and kept from going negative, in turn."""
 COUNT_PART = Fraction(1, 50)
@@ -63,15 +70,25 @@ class _Search:
     chosen: list[Set] = field(default_factory=list)
     choices: list[int] = field(default_factory=list)
     batches: list[list[Set]] = field(default_factory=list)
+    sizes: dict[str, int] = field(init=False)
+    """The number of levels of each attribute."""
 
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The number of levels of each attribute."""
-        return self.airlock.schema.sizes
+    def __post_init__(self) -> None:
+        self.sizes = dict(self.airlock.schema.sizes)
 
     def count_cells(self, members: Iterable[str]) -> int:
         """The cells of a set."""
         return count_cells(self.sizes[name] for name in members)
+
+    def allows(self, members: Set, cells: int) -> bool:
+        """Whether a set of three and more attributes is worth a look: its noise is small, or it spares many pairs."""
+        if cells <= self.prices.widest(self.rates.wide * self.rows):
+            return True
+        if cells > self.prices.widest(self.rates.noisy * self.rows):
+            return False
+        pairs = itertools.combinations((self.sizes[name] for name in members), 2)
+        apart = sum(self.prices.weigh(one * other) for one, other in pairs)
+        return self.prices.weigh(cells) <= self.rates.saving * apart
 
     def measure(self, sets: Sequence[Set], part: Fraction) -> None:
         """Measure these sets together for a part of the budget."""
@@ -94,10 +111,12 @@ class _Search:
         """
         from discreet.core.scores import ModelError
 
-        singles = expect_noise(self.measured, self.sizes)
+        known = expect_noise(self.measured, self.sizes)
+        lost = self.rates.forgone * self.prices.forgo(list(self.sizes.values()), float(self.left))
         handicaps = [
             self.rates.handicap * self.prices.noise(values.size, self.prices.table(values.size))
-            + self.rates.known * sum(singles[name] for name in found)
+            + self.rates.known * sum(known[name] for name in found)
+            + lost * (self.prices.table(values.size) + float(part)) / math.comb(len(found), 2)
             for found, values in candidates.items()
         ]
         score = ModelError(
@@ -134,7 +153,9 @@ def adaptive(
     *,
     spend: Spend,
     sets: Iterable[Sequence[str]] = (),
+    target: str | None = None,
     width: int = 5,
+    effort: int = 1,
     model_cells: int = MODEL_CELLS,
     rates: Rates | None = None,
     request: str | None = None,
@@ -142,14 +163,22 @@ def adaptive(
 ) -> Network:
     """Learn a network by measuring, again and again, what the model of all measured so far gets most wrong.
 
-    `sets` are attribute sets that people know to belong together: they are measured without a choice. `width` is the
-    most attributes that a choice puts together. All cliques of the model together have at most `model_cells` cells,
-    which is checked before anything is allocated. Pure ε is spent on Laplace noise and permute-and-flip, ρ on Gaussian
-    noise and the exponential mechanism; together exactly `spend`. Where rows are few for the noise, the search is
-    PrivBayes' greedy one; where they are fewer still, attributes are left independent.
+    `sets` are attribute sets that matter most, or that people know to belong together: they are measured without a
+    choice. With a `target`, to be predicted from the rest, so are its pairs with all others. `width` is the most
+    attributes that a choice puts together. An `effort` of 2 or more looks at as many times more candidates, and cuts ρ
+    into more tables; it is a number and not a time, because no clock may decide what is published. All cliques of the
+    model together have at most `model_cells` cells, which is checked before anything is allocated.
+
+    Pure ε is spent on Laplace noise and permute-and-flip, ρ on Gaussian noise and the exponential mechanism; together
+    exactly `spend`. Where rows are few for the noise, the search is PrivBayes' greedy one; where they are fewer still,
+    attributes are left independent.
     """
     if isinstance(width, bool) or not isinstance(width, int) or width < 2:
         raise MechanismError(f"the width must be a whole number, 2 or more, not {width!r}")
+    if isinstance(effort, bool) or not isinstance(effort, int) or not 1 <= effort <= MOST_EFFORT:
+        raise MechanismError(f"the effort must be a whole number from 1 to {MOST_EFFORT}, not {effort!r}")
+    if target is not None and target not in airlock.schema.names:
+        raise GraphError(f"the target {target!r} is not an attribute of the schema")
     if rates is not None and not isinstance(rates, Rates):
         raise MechanismError(f"rates must be Rates of discreet.learning.search_prices, not {rates!r}")
     schema, whole = airlock.schema, airlock.read_spend(spend)
@@ -160,8 +189,10 @@ def adaptive(
         sum(move * move for move in moves),
         float(whole.amounts[0]),
     )
-    search = _Search(airlock, whole, request, rates or Rates(), prices)
-    given = _read_sets(search, sets, model_cells)
+    rates = rates or Rates()
+    search = _Search(airlock, whole, request, replace(rates, most=rates.most * (1 + effort) / 2), prices)
+    pairs = [(target, name) for name in schema.names if name != target] if target else []
+    given = _read_sets(search, [*sets, *pairs], model_cells)
     singles = [(name,) for name in schema.names]
     if len(schema) == 1:
         search.measure(singles, search.left)
@@ -183,7 +214,7 @@ def adaptive(
         if given:
             part = sum(search.prices.table(search.count_cells(found)) for found in given)
             model = _add(search, given, read_part(min(part, float(search.left) / 2)))
-        model = _grow(search, model, typical, width, model_cells, progress)
+        model = _grow(search, model, typical, (width, effort), model_cells, progress)
     dag, cpts = model.network()
     noise = {
         name: min(predict_noise(found, search.rows) for found in search.measured if name in found.axes)
@@ -203,7 +234,8 @@ def _search_greedily(search: _Search, k: int | None, progress: Progress | None) 
     """PrivBayes with what is left: where the noise is large, one choice for each attribute is the most that pays."""
     rest = search.whole * search.left
     request = search.request and f"{search.request}/greedy"
-    found = privbayes(search.airlock, spend=rest, k=k, rows=search.rows, request=request, progress=progress)
+    rows = search.rows / search.airlock.unit.grain
+    found = privbayes(search.airlock, spend=rest, k=k, rows=rows, request=request, progress=progress)
     known = found.provenance
     assert known is not None
     told = replace(
@@ -220,15 +252,21 @@ def _grow(
     search: _Search,
     model: CliqueModel,
     typical: float,
-    width: int,
+    reach: tuple[int, int],
     model_cells: int,
     progress: Progress | None,
 ) -> CliqueModel:
-    """Choose and measure batch after batch until nothing is worth its noise; then the rest goes to all sets."""
+    """Choose and measure batch after batch until nothing is worth its noise; then the rest goes to all sets.
+
+    `reach` is the width and the effort.
+    """
+    width, effort = reach
     step = max(2, round(search.rates.batch * len(search.sizes)))
     while True:
         pairs = list_pairs(search.sizes, min(model_cells, search.prices.reach(float(search.left))))
-        expected = list_candidates(model, search.chosen, width, pairs, WIDE * typical, search.sizes)
+        expected = list_candidates(
+            model, search.chosen, width, pairs, search.allows, search.sizes, MOST_CANDIDATES * effort
+        )
         batch = _choose_batch(
             search, expected, step if search.chosen else len(search.sizes) - 1, typical, model_cells
         )
@@ -272,6 +310,10 @@ def _choose_batch(
         found = search.choose(fitting, part)
         if found is None:
             break
+        if ModelTree.plan(search.sizes, [*search.chosen, *batch, found]).cells > model_cells:
+            # Rare: the bounds are of trees that could be made, and the one that is made has a few cells more.
+            expected = {members: values for members, values in expected.items() if members != found}
+            continue
         batch.append(found)
         cost += search.prices.table(expected[found].size)
     return batch
@@ -279,11 +321,17 @@ def _choose_batch(
 
 def _drop_oversized(expected: dict[Set, Array], tree: ModelTree, model_cells: int) -> dict[Set, Array]:
     """The candidates that the model has room for; what is too large for it now stays so, for sets are only added."""
+    if count_cells(tree.sizes) <= model_cells:
+        return expected
     enough = tree.bound_pairs()
+    # A set can be added to every clique: that is a junction tree, too, and needs no elimination to be counted.
+    surely = model_cells / (tree.cells + 1)
     return {
         found: values
         for found, values in expected.items()
-        if len(found) > 2 or enough[found] <= model_cells or tree.bound_cells(found) <= model_cells
+        if values.size <= surely
+        or (len(found) == 2 and enough[found] <= model_cells)
+        or tree.bound_cells(found) <= model_cells
     }
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from discreet.compute.clique_model import CliqueModel
 from discreet.values.table import Array, count_cells
 
-MOST_CANDIDATES = 2**11
-"""Sets that one choice looks at, if they are not all pairs."""
+MOST_LISTED = 2**16
+"""Sets of one size that are gone through in search of candidates; where there are more, those inside cliques are."""
+MOST_CANDIDATES = 2**12
+"""Sets of three and more attributes that one choice looks at, those of few cells first."""
 CANDIDATE_CELLS = 2**23
 """Cells of all sets that one choice looks at: 64 megabytes, of which a choice needs a handful of copies."""
 
@@ -34,10 +37,15 @@ def list_candidates(
     chosen: Sequence[Set],
     width: int,
     pairs: frozenset[Set],
-    most_cells: float,
-    sizes: dict[str, int],
+    allows: Callable[[Set, int], bool],
+    sizes: Mapping[str, int],
+    most: int = MOST_CANDIDATES,
 ) -> dict[Set, Array]:
-    """Sets that could be measured next, with what the model expects: these pairs, and wider ones inside cliques."""
+    """Sets that could be measured next, with what the model expects: these pairs, and wider sets that are allowed.
+
+    Wider sets need not lie in a clique: a table over four attributes of two levels costs as much as two pairs and says
+    how six depend, so that a model made of pairs alone is overtaken by one of wide sets wherever levels are few.
+    """
     holders: dict[str, list[frozenset[str]]] = {name: [] for name in sizes}
     for members in chosen:
         for name in members:
@@ -46,20 +54,33 @@ def list_candidates(
     def is_new(members: Set) -> bool:
         return not any(found.issuperset(members) for found in holders[members[0]])
 
-    wanted = frozenset(pair for pair in pairs if is_new(pair))
-    found = {table.axes: table.values for table in model.pairs(wanted)}
+    found = {table.axes: table.values for table in model.pairs({pair for pair in pairs if is_new(pair)})}
     held = sum(values.size for values in found.values())
+    wider: list[Set] = []
     for size in range(3, width + 1):
-        for belief in sorted(model.beliefs, key=lambda table: table.cells):
-            for members in itertools.combinations(belief.axes, size):
-                cells = count_cells(sizes[name] for name in members)
-                if cells > most_cells or members in found or not is_new(members):
-                    continue
+        listed: Iterable[Set] = itertools.combinations(sizes, size)
+        if math.comb(len(sizes), size) > MOST_LISTED:
+            listed = _list_inside(model, size)
+        fitting = [(count_cells(sizes[name] for name in members), members) for members in listed]
+        fitting = [(cells, members) for cells, members in fitting if allows(members, cells)]
+        for cells, members in sorted(fitting, key=lambda one: one[0]):
+            if len(wider) >= most or held + cells > CANDIDATE_CELLS:
+                break
+            if is_new(members):
+                wider.append(members)
                 held += cells
-                if len(found) >= MOST_CANDIDATES or held > CANDIDATE_CELLS:
-                    return found
-                found[members] = belief.project(members).values
+    found.update((table.axes, table.values) for table in model.margins(wider))
     return found
+
+
+def _list_inside(model: CliqueModel, size: int) -> list[Set]:
+    """The sets of this size inside cliques, each once, those of small cliques first."""
+    inside = (
+        members
+        for belief in sorted(model.beliefs, key=lambda table: table.cells)
+        for members in itertools.combinations(belief.axes, size)
+    )
+    return list(dict.fromkeys(itertools.islice(inside, MOST_LISTED)))
 
 
 def prune(sets: Iterable[Set]) -> list[Set]:

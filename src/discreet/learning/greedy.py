@@ -112,7 +112,7 @@ def greedy(
     encoding: Kind = "vanilla",
     k: int | None = None,
     theta: Number = 4,
-    selection: Selection | str = "permute-and-flip",
+    selection: Selection | str | None = None,
     required: Iterable[Edge] = (),
     forbidden: Iterable[Edge] = (),
     order: Sequence[str] | None = None,
@@ -134,17 +134,20 @@ def greedy(
     `encoding` says what is searched: the attributes, the bits of their codes, or the attributes with parents that may
     be groups of a taxonomy; there bounds on cells apply even if `k` is given.
     """
-    from discreet.core.mechanism import Selection
+    from discreet.core.mechanism import choose_selection
 
     usefulness = float(read_positive(theta, "θ", MechanismError))
-    Selection(selection)  # refused before anything is paid
     if rows is not None and not (isinstance(rows, int | float) and 0 < rows < math.inf):
         raise MechanismError(f"rows must be a number above 0, not {rows!r}")
+    rows = (
+        None if rows is None else rows * airlock.unit.grain
+    )  # cells are in parts of a person who is averaged
     if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 0):
         raise MechanismError(f"k must be a whole number, 0 or more, not {k!r}")
     encoded = Encoding.of(encoding, airlock.schema)
     knowledge = Knowledge.read(encoded, required, forbidden, order, start)
     whole = airlock.read_spend(spend)
+    drawn = choose_selection(whole, selection)  # refused before anything is paid
     names = knowledge.names
     coarser: Coarser = {name: encoded.parts(name) for name in names} if encoding == "hierarchical" else {}
     spent = whole - whole
@@ -166,7 +169,7 @@ def greedy(
         for step in range(left):
             share = (whole - spent) / (left - step)
             choice = request and f"{request}/{len(placed)}"
-            pick, cost = _extend(view, judge, placed, knowledge, bounds, coarser, share, selection, choice)
+            pick, cost = _extend(view, judge, placed, knowledge, bounds, coarser, share, drawn, choice)
             spent = spent + cost
             picks.append(pick)
             placed.append(pick.child)
@@ -182,7 +185,7 @@ def greedy(
         encoded,
         rows,
         counted,
-        {"search": "greedy", "score": score, "theta": usefulness, "selection": str(selection)},
+        {"search": "greedy", "score": score, "theta": usefulness, "selection": str(drawn)},
     )
 
 
@@ -307,7 +310,7 @@ def _extend(
     bounds: Bounds,
     coarser: Coarser,
     share: Finite,
-    selection: Selection | str,
+    selection: Selection,
     request: str | None,
 ) -> tuple[Pick, Finite]:
     """The next family and what its choice cost, which is nothing where there was no choice."""

@@ -62,12 +62,13 @@ def stated(learner: Callable[Concatenate[Keeper, P], Learned]) -> Callable[Conca
     def learn(airlock: Keeper, /, *args: P.args, **options: P.kwargs) -> Learned:
         chosen = {
             name: write_option(value)
-            for name, value in options.items()
+            for name, value in sorted(options.items())  # an order of one's own would say something
             if name not in NOT_OPTIONS and value is not None
         }
         graph = next((found for found in (*args, options.get("dag")) if isinstance(found, DAG)), None)
         before = len(airlock.asked)
-        with airlock.mark(digest_call(learner.__name__, chosen, graph)):
+        rows = airlock.rows if airlock.unit.fixes_rows else None
+        with airlock.mark(digest_call(learner.__name__, chosen, graph, rows)):
             learned = learner(airlock, *args, **options)
         called = {"options": chosen, "request": options.get("request")}
         told: Learned = _tell(learned, called, airlock.statement(since=before))
@@ -97,10 +98,15 @@ def find_learner(name: str) -> Callable[..., Network]:
     return found
 
 
-def digest_call(learner: str, options: Mapping[str, Any], graph: DAG | None) -> str:
-    """SHA-256 of how a learner was called; the order of a graph's nodes does not count, that of parents does."""
+def digest_call(learner: str, options: Mapping[str, Any], graph: DAG | None, rows: int | None = None) -> str:
+    """SHA-256 of how a learner was called; the order of a graph's nodes does not count, that of parents does.
+
+    The number of rows is part of it where the unit makes it public: a release states it, and it must be the one
+    that was paid for.
+    """
     parents = None if graph is None else {name: graph.parents_of(name) for name in graph.nodes}
-    return hashlib.sha256(json.dumps([learner, options, parents], sort_keys=True).encode()).hexdigest()
+    call = [learner, options, parents, *([] if rows is None else [rows])]
+    return hashlib.sha256(json.dumps(call, sort_keys=True).encode()).hexdigest()
 
 
 def write_option(value: object) -> Any:
@@ -112,7 +118,7 @@ def write_option(value: object) -> Any:
     if isinstance(value, DAG):
         return {name: list(value.parents_of(name)) for name in value.nodes}
     if isinstance(value, Mapping):
-        return {str(key): write_option(inner) for key, inner in value.items()}
+        return {str(key): write_option(value[key]) for key in sorted(value, key=str)}
     if isinstance(value, list | tuple):
         return [write_option(inner) for inner in value]
     if isinstance(value, set | frozenset):  # sorted: the same set must give the same digest in every process

@@ -121,17 +121,17 @@ def plan(
 ) -> Plan:
     """What to measure for the tables of a public graph; it follows from public numbers alone, and spends nothing.
 
-    The families that no other family contains are merged while the expected error falls (`plan_merging`); a table of
-    parents is a margin of its family's, so none is measured. For errors a_S/ε_S the least Σ a_S/ε_S has ε_S ∝ √a_S;
-    for Gaussian noise, where errors are a_S/√ρ_S, it has ρ_S ∝ a_S^⅔. `workload` weighs the nodes: a marginal over Q
-    that is named is off by at most the sum of the errors of the ancestors of Q, so each of those counts once for each
-    Q. Over all marginals that bound is too loose to plan by [measured]: there each attribute's own marginal counts, on
-    which all tables that hold it agree, and a fifth of its family's error for the sake of pairs.
+    The families that no other family contains are merged while the expected error falls, and those that a large table
+    answers get one of their own where that is better (`plan_merging`). For errors a_S/ε_S the least Σ a_S/ε_S has ε_S
+    ∝ √a_S; for Gaussian noise, where errors are a_S/√ρ_S, it has ρ_S ∝ a_S^⅔. `workload` weighs the nodes: a marginal
+    over Q that is named is off by at most the sum of the errors of the ancestors of Q, so each of those counts once
+    for each Q. Over all marginals that bound is too loose to plan by [measured]: there each attribute's own marginal
+    counts, on which all tables that hold it agree, and a fifth of its family's error for the sake of pairs.
     """
-    from discreet.values.budget import read_budget
+    from discreet.values.budget import allow, read_budget
     from discreet.values.unit import Unit
 
-    cost = read_budget(spend) if isinstance(spend, str) else spend
+    cost = allow(read_budget(spend) if isinstance(spend, str) else spend)
     sizes = dict(schema) if isinstance(schema, Mapping) else schema.sizes
     missing = [name for name in dag.nodes if name not in sizes]
     if missing:
@@ -144,6 +144,8 @@ def plan(
     protected = Unit.read(unit)
     squared = chosen == "gaussian"
     moved = sum(move * move if squared else move for move in protected.moves)
+    # Where people are averaged, cells are in parts of a person, and so is what moves them: one person moves them by 1.
+    moved //= protected.grain ** (2 if squared else 1)
     law = (chosen, amount_of(cost, chosen), moved)
     asked = workload if isinstance(workload, str) else tuple(tuple(members) for members in workload)
     found = _plan(dag, tuple(sizes[name] for name in dag.nodes), law, asked, rows or ROWS, max_cells)
@@ -151,13 +153,12 @@ def plan(
 
 
 def choose_noise(spend: Finite, noise: str | None = None) -> str:
-    """The noise that costs least error: Gaussian for a ρ, else Laplace.
+    """The noise that costs least error: Gaussian for a ρ, which an (ε, δ) buys too, else Laplace."""
+    from discreet.values.budget import allow
 
-    Under (ε, δ) every table pays with its own share of both; there Laplace noise, which needs no δ, is narrower.
-    """
     kinds = ("laplace", "gaussian")
     if noise is None:
-        return "gaussian" if set(spend.to_json()) == {"rho"} else "laplace"
+        return "gaussian" if "rho" in allow(spend).to_json() else "laplace"
     if noise not in kinds:
         raise MechanismError(f"the noise must be laplace or gaussian, not {noise!r}")
     return noise
@@ -211,7 +212,7 @@ def _plan(
 
     alone = 1.0 if workload == "marginals" else 0.0
     planner = Planner(families, levels, weigh_nodes(dag, workload), variance, float(rows), max_cells, alone)
-    solution = planner.merge(group_families(dag, levels))
+    solution = planner.split(planner.merge(group_families(dag, levels)))
     parts = [max(1, round(share * GRAIN)) for share in solution.shares]
     shares = tuple(Fraction(part, sum(parts)) for part in parts)
     variances = tuple(variance(float(share)) for share in shares)

@@ -31,8 +31,12 @@ FALL = 2.3
 """The k-th level of an attribute is supposed to be k^−FALL times as frequent as the first [measured]."""
 FACTOR = 5.0
 """A cell is never off by more than so many times what it is supposed to hold: estimates are not negative."""
-SPREAD_CELLS = 2**14
-"""Above so many cells a table is judged as if all of them were full, which needs no table."""
+HOPELESS = 3.0
+"""In a table with so many times more noise than rows, empty cells cannot be told from full ones: all are summed up."""
+FINENESS = 100.0
+"""Supposed frequencies that agree within one part in so many are taken together: no table is too large to judge."""
+FEW = 2**10
+"""So many supposed frequencies are kept one by one."""
 LEAST = 0.25
 """No table gets less than this part of an even share: the supposed spread must not starve one."""
 STRANGERS = 48
@@ -119,9 +123,47 @@ class Planner:
             else:
                 return best
 
+    def split(self, known: Solution) -> Solution:
+        """Give families that a larger table answers a table of their own, as long as the expected error falls.
+
+        A large table is a poor answer to a small question: the noise of all its cells adds up in each margin.
+        """
+        best, most = known, len(self.families)
+        while most:
+            chosen = self._propose_splits(best)[:most]
+            if not chosen:
+                break
+            tried = self.solve(_part(best.groups, {node: frozenset(self.families[node]) for node in chosen}))
+            if tried.error < best.error * (1 - 1e-9):
+                best = tried
+            else:
+                most = min(most, len(chosen)) // 2
+        return best
+
+    def _propose_splits(self, known: Solution) -> list[str]:
+        """The nodes that would gain from a table of their own at the present price of a share, best first."""
+        gains = []
+        measured = {group.members for group in known.groups}
+        for group in known.groups:
+            before = self._cost(group, known.price)
+            for node in group.nodes:
+                own = frozenset(self.families[node])
+                if own in measured:
+                    continue
+                rest = tuple(name for name in group.nodes if name != node)
+                after = self._cost(Group(own, (node,)), known.price)
+                after += self._cost(Group(group.members, rest), known.price) if rest else 0.0
+                if before > after:
+                    gains.append((before - after, node))
+        return [node for _, node in sorted(gains, key=lambda found: (-round(found[0], 12), found[1]))]
+
+    def _cost(self, group: Group, price: float) -> float:
+        """The least of a group's error and what its share is worth."""
+        return float(np.min(self._curve(group) + price * _FINE))
+
     def _propose(self, known: Solution) -> list[tuple[Group, ...]]:
         """The groups after each of the most promising merges of two."""
-        costs = [float(np.min(self._curve(group) + known.price * _FINE)) for group in known.groups]
+        costs = [self._cost(group, known.price) for group in known.groups]
         gains: list[tuple[float, int, int, Group]] = []
         for i, one in enumerate(known.groups):
             for j, other in enumerate(known.groups[:i]):
@@ -130,7 +172,7 @@ class Planner:
                 if apart or self._cells(union) > self.max_cells:
                     continue
                 both = Group(union, other.nodes + one.nodes)
-                gain = costs[i] + costs[j] - float(np.min(self._curve(both) + known.price * _FINE))
+                gain = costs[i] + costs[j] - self._cost(both, known.price)
                 if gain > 0:
                     gains.append((gain, i, j, both))
         gains.sort(key=lambda found: (-round(found[0], 12), found[1], found[2]))
@@ -164,23 +206,38 @@ class Planner:
 
 def expect_errors(inside: Sequence[int], extra: Sequence[int], variances: Floats, rows: float) -> Floats:
     """Σ √W over the cells of a family with these sizes, in a table with these extra attributes, for each variance."""
-    if count_cells([*inside, *extra]) > SPREAD_CELLS:
-        return np.asarray(count_cells(inside) * np.sqrt(variances * count_cells(extra)))
-    whole = rows * _suppose(inside)
-    parts = np.multiply.outer(whole, _suppose(extra))
-    noise = variances[:, np.newaxis, np.newaxis]
-    known = (parts * (noise / (parts + noise))).sum(axis=2)
-    squared = known * whole / np.maximum(whole - known, 1e-12 * whole)
-    return np.asarray(np.sqrt(1.0 / (1.0 / squared + 1.0 / (FACTOR * whole) ** 2)).sum(axis=1))
+    shares, times = _suppose(inside)
+    parts, copies = _suppose(extra)
+    whole = rows * shares
+    cells = np.multiply.outer(whole, parts)
+    found = []
+    for noise in variances:
+        if times.sum() * copies.sum() * math.sqrt(noise) > HOPELESS * rows:
+            squared = np.full(whole.shape, noise * copies.sum())
+        else:
+            known = (cells * (noise / (cells + noise))) @ copies
+            squared = known * whole / np.maximum(whole - known, 1e-12 * whole)
+        found.append(np.sqrt(1.0 / (1.0 / squared + 1.0 / (FACTOR * whole) ** 2)) @ times)
+    return np.array(found)
 
 
-def _suppose(sizes: Sequence[int]) -> Floats:
-    """The supposed frequencies of all cells over attributes of these sizes: independent, falling by level."""
-    cells = np.ones(1)
+def _suppose(sizes: Sequence[int]) -> tuple[Floats, Floats]:
+    """The supposed frequencies of cells over attributes of these sizes, and how many cells have each.
+
+    Attributes are independent, and frequencies fall by level.
+    """
+    cells: Floats = np.ones(1)
+    times: Floats = np.ones(1)
     for size in sizes:
         levels = (1.0 + np.arange(size)) ** -FALL
         cells = np.multiply.outer(cells, levels / levels.sum()).ravel()
-    return cells
+        times = np.repeat(times, size)
+        if cells.size > FEW:
+            kinds, place = np.unique(np.rint(FINENESS * np.log(cells)), return_inverse=True)
+            mass = np.bincount(place, cells * times, kinds.size)
+            times = np.asarray(np.bincount(place, times, kinds.size), dtype=np.float64)
+            cells = mass / times
+    return cells, times
 
 
 def _absorb(groups: Sequence[Group], merged: Group) -> tuple[Group, ...]:
@@ -188,3 +245,12 @@ def _absorb(groups: Sequence[Group], merged: Group) -> tuple[Group, ...]:
     implied = [group for group in groups if group.members <= merged.members]
     nodes = tuple(dict.fromkeys((*merged.nodes, *(node for group in implied for node in group.nodes))))
     return (*(group for group in groups if group not in implied), Group(merged.members, nodes))
+
+
+def _part(groups: Sequence[Group], apart: Mapping[str, Members]) -> tuple[Group, ...]:
+    """The groups without these nodes, and a group for each of the nodes; a group that answers nothing goes."""
+    left = [
+        Group(group.members, tuple(name for name in group.nodes if name not in apart)) for group in groups
+    ]
+    own = [Group(members, (node,)) for node, members in apart.items()]
+    return (*(group for group in left if group.nodes), *own)

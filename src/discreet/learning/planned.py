@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.compute.expectation import ROUNDS, Fit, fit_network, smooth_conditionals
+from discreet.compute.expectation import ROUNDS, Fit, fit_network
+from discreet.compute.smoothing import smooth_conditionals
 from discreet.learning.learner import Prior, read_prior, stated
 from discreet.learning.plan import MAX_CELLS, Plan, Workload, choose_noise, plan
 from discreet.networks.network import Network
@@ -44,10 +45,10 @@ def planned(
 ) -> Network:
     """Learn the tables of a public graph with the least error for the budget; see `plan` and `estimate`.
 
-    `workload` says what the error is counted over, `rows` is a public guess of how many there are (10 000 if nobody
-    says; it only steers the plan), `noise` is Laplace or, for a ρ, Gaussian; `prior` holds the public α of Dirichlet
-    priors, in place of the coarser conditionals that those without data follow; no table of more than `max_cells` cells
-    is merged from smaller ones. `plan(…).explain()` tells all of it beforehand, and spends nothing.
+    `workload` says what the error is counted over, `rows` is a public guess of how many rows, or averaged people, there
+    are (10 000 if nobody says; it only steers the plan), `noise` is Laplace or, for a ρ, Gaussian; `prior` holds the
+    public α of Dirichlet priors, in place of the coarser conditionals that those without data follow; no table of more
+    than `max_cells` cells is merged from smaller ones. `plan(…).explain()` tells all of it beforehand, for nothing.
     """
     graph, cost = dag.arrange(airlock.schema.names), airlock.read_spend(spend)
     sizes = airlock.schema.sizes
@@ -106,13 +107,14 @@ def _fit(
     dag: DAG, measurements: Sequence[Measurement], prior: Prior | None, rows: int | None, rounds: int
 ) -> Fit:
     sizes = {name: size for found in measurements for name, size in found.noisy.sizes.items()}
+    grain = measurements[0].unit.grain  # a person who is averaged is counted in so many parts
     pseudo = dict(zip(dag.nodes, read_prior(prior, dag, sizes), strict=True)) if prior is not None else {}
 
     def smooth(name: str, counts: Array) -> Array:
         alpha = pseudo.get(name)
         if alpha is None:
-            return smooth_conditionals(counts, STRENGTH)
-        raised = counts + alpha
+            return smooth_conditionals(counts, STRENGTH * grain)
+        raised = counts + alpha * grain
         return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
 
     return fit_network(dag, measurements, smooth, rows=rows, rounds=rounds)

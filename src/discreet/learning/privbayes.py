@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from discreet.compute.consistency import clamp, condition, settle, weigh_by_precision
-from discreet.compute.expectation import smooth_conditionals
+from discreet.compute.smoothing import smooth_conditionals
 from discreet.learning.greedy import (
     Progress,
     ScoreName,
@@ -60,7 +60,7 @@ def privbayes(
     encoding: Kind = "vanilla",
     k: int | None = None,
     theta: Number | None = None,
-    selection: Selection | str = "permute-and-flip",
+    selection: Selection | str | None = None,
     estimation: Estimation = "consistent",
     required: Iterable[Edge] = (),
     forbidden: Iterable[Edge] = (),
@@ -200,7 +200,7 @@ def agree(measured: Sequence[Measurement], rows: float | None, encoding: Encodin
 def shrink(table: Table, family: Sequence[str], measured: Measurement) -> Table:
     """P(child | parents) from a table over the family; conditionals with little but noise are drawn to coarser ones."""
     counts = np.maximum(np.asarray(table.project(family).values, dtype=np.float64), 0.0)
-    strength = STRENGTH * (1.0 + math.sqrt(measured.law.variance))
+    strength = STRENGTH * (measured.unit.grain + math.sqrt(measured.law.variance))
     return Table(tuple(family), np.ascontiguousarray(smooth_conditionals(counts, strength)))
 
 

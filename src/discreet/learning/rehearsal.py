@@ -109,6 +109,7 @@ class Rehearsal(Keeper):
         for members, mechanism, charge in zip(query.sets, query.mechanisms, query.charges, strict=True):
             shape = [self.schema[name].size for name in members]
             cells = require_cells(f"the table over ({', '.join(members)})", shape)
-            counts = np.full(shape, round(self._rows * float(query.rate) / cells), dtype=np.int64)
+            spread = round(self._rows * self.unit.grain * float(query.rate) / cells)
+            counts = np.full(shape, spread, dtype=np.int64)
             found.append(Measurement(Table(members, counts), mechanism.law, self.unit, charge, query.rate))
         return found

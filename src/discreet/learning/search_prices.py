@@ -15,11 +15,18 @@ class Rates:
     singles: float = 0.15
     """The L1 noise that a typical single attribute may have at the first look, as a part of the rows."""
     noise: float = 0.09
-    """The L1 noise that a typical pair may have, as a part of the rows."""
+    """The L1 noise that a typical pair of 64 cells may have, as a part of the rows; it falls with the sixth root of the
+    cells, because small tables are cheap to know well."""
     signal: float = 85.0
     """Rows for each unit of noise, if all attributes shared the budget, below which a greedy search does better."""
     hopeless: float = 0.35
     """There, the L1 noise of a typical pair, as a part of the rows, above which no dependence is looked for at all."""
+    wide: float = 0.05
+    """The L1 noise that a table over three and more attributes may have, as a part of the rows."""
+    noisy: float = 0.3
+    """The same where the table spares many small ones: it costs less than `saving` of what all its pairs cost."""
+    saving: float = 0.6
+    """A table of four attributes of two levels costs a third of its pairs, one of three of ten levels all of them."""
     fewest: float = 1.0
     """The fewest typical pairs that the budget is cut into, for each attribute: noise or not."""
     most: float = 6.0
@@ -33,6 +40,8 @@ class Rates:
     """How much of its expected noise a candidate must be wrong by: making tables agree takes off the rest."""
     known: float = 0.4
     """How much of the noise in its single attributes, too: what they are wrong by says nothing of how they depend."""
+    forgone: float = 0.3
+    """How much of what its price could take off the noise of all other sets a candidate must be wrong by, besides."""
     batch: float = 0.35
     """Sets that are chosen between two fits, as a part of the number of attributes; at first, a whole tree."""
 
@@ -65,11 +74,25 @@ class Prices:
         """The most cells of a table that gets no more than this part."""
         return float(max(part, 0.0) / self.unit) ** (3 / 2 if self.gaussian else 2)
 
+    def widest(self, noise: float) -> float:
+        """The most cells of a table that at its price has no more than this L1 noise."""
+        return float(noise / self.noise(1, self.unit)) ** (3 / 2 if self.gaussian else 2)
+
     def noise(self, cells: float, part: float) -> float:
         """The expected L1 noise of a table of so many cells that gets this part: cells·E|noise|."""
         if self.gaussian:
             return cells * math.sqrt(self.l2_squared / (math.pi * part * self.amount))
         return cells * self.l1 / (part * self.amount)
+
+    def forgo(self, sizes: Sequence[int], left: float) -> float:
+        """What a part of the budget, for each unit of it, could take off the noise elsewhere, in rows of one pair.
+
+        If all that is left went to single attributes, they would have an L1 noise of N on average. A part s less makes
+        all sets noisier by about s/left·N; a pair is one of d(d − 1)/2, so measuring it must gain so many times that.
+        """
+        whole = sum(map(self.weigh, sizes))
+        noise = sum(self.noise(size, left * self.weigh(size) / whole) for size in sizes) / len(sizes)
+        return noise * math.comb(len(sizes), 2) / left
 
     def afford(self, cells: float, noise: float) -> float:
         """The part of the budget at which a table of so many cells has this L1 noise."""
@@ -89,7 +112,7 @@ def price_unit(
     prices: Prices, typical: float, rows: float, left: float, attributes: int, rates: Rates
 ) -> float:
     """The unit at which a typical pair has the noise aimed at, within bounds on the number of pairs to pay for."""
-    aimed = prices.afford(typical, rates.noise * rows)
+    aimed = prices.afford(typical, rates.noise * (typical / 64) ** (1 / 6) * rows)
     count = rates.most if prices.gaussian or typical <= 4 else rates.most_pure
     fewest, most = (left / (pairs * attributes) for pairs in (rates.fewest, count))
     return min(max(aimed, most), fewest) / prices.weigh(typical)

@@ -66,7 +66,7 @@ def bound_counts(
     sizes = {name: size for found in tables for name, size in found.noisy.sizes.items()}
     events = sum(count_cells(sizes[name] for name in members) for members in holders)
     found = {
-        members: _bound_margin([name for name in names if name in members], tables, (1.0 - coverage) / events)
+        members: bound_margin([name for name in names if name in members], tables, (1.0 - coverage) / events)
         for members, tables in holders.items()
     }
     return narrow(found)
@@ -125,7 +125,8 @@ def bound_conditionals(
     return lower, np.minimum(upper, 1.0)
 
 
-def _bound_margin(axes: Sequence[str], tables: Sequence[Measurement], tail: float) -> CountIntervals:
+def bound_margin(axes: Sequence[str], tables: Sequence[Measurement], tail: float) -> CountIntervals:
+    """Intervals for the cells of a margin of tables whose noise is independent and fresh; each misses with `tail`."""
     exact = [found for found in tables if isinstance(found.law, Exact)]
     if exact:
         margin = exact[0].noisy.project(axes).values.astype(np.int64)

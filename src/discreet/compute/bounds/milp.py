@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.compute.bounds.problem import Floats, Problem, list_vertices
-from discreet.values.errors import TooLarge, import_extra
+from discreet.values.errors import TooLarge
 from discreet.values.table import count_cells
 
 MOST_CELLS = 4_000
@@ -220,7 +220,8 @@ class Solver:
     """A program loaded into HiGHS; only its costs change from one function and μ to the next."""
 
     def __init__(self, problem: Problem, likely: float) -> None:
-        highspy = import_extra("highspy", "an exact bound by integer programming", "credal")
+        import highspy
+
         self.problem = problem
         self.likely = likely
         self.model = Model(problem)

@@ -1,8 +1,10 @@
 """A draw of regression weights from a Gaussian posterior that is truncated to a ball.
 
-The sums are exact whole numbers; the draw itself is rejection sampling in float64 from the operating system's entropy,
-rounded to a public grid. So unlike counts with integer noise it is exact only up to float64: what a probability is off
-by is of the order of 2^-50 times the exponent, which no experiment sees and no proof here covers.
+The sums are exact whole numbers; the draw itself is a Markov chain in float64 from the operating system's entropy,
+rounded to a public grid. It takes a number of steps that depends on the number of features alone, so neither whether it
+ends nor how long it takes tells anything of the rows. But unlike counts with integer noise its ε is not proved to the
+last bit: a probability is off by some 2^-50 times the exponent for rounding, and by what the chain has not forgotten of
+its start.
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ from discreet.values.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 
-LEAST_ACCEPTANCE = 1e-5
-"""A draw that would wait longer is refused before it is paid for."""
-BATCH = 2**12
-"""Proposals per round of rejection."""
+STEPS = 128
+"""Steps of the chain for each feature."""
+NOT_PROVED = "ε holds up to float64 and to what the chain has not forgotten of its start, which is not proved"
+"""What the ledger and a fitted model say of a draw."""
 GRID = 2.0**-24
 """The drawn weights are multiples of this share of the radius."""
 
@@ -56,13 +58,9 @@ class BallPosterior:
     unit: Unit
 
     def __post_init__(self) -> None:
+        self.unit.require_rows("a draw of weights")
         if not (0 < self.precision < math.inf and 0 < self.radius < math.inf):
             raise MechanismError("the precision and the radius must be numbers above 0")
-        if expect_acceptance(self.features, self.precision, self.radius) < LEAST_ACCEPTANCE:
-            raise MechanismError(
-                f"{self.features} weights from a prior of precision {self.precision:g} would hardly ever fall into the "
-                f"ball of radius {self.radius:g}; use method='statistics', fewer features, or a larger precision"
-            )
         if any(column.origin for column in self.columns):
             raise MechanismError("sums for a posterior must be counted from the origin 0")
         if any(max(abs(column.lower), abs(column.upper)) > 1 for column in self.columns):
@@ -87,6 +85,7 @@ class BallPosterior:
             "temper": str(self.temper),
             "precision": self.precision.hex(),
             "radius": self.radius.hex(),
+            "proved": NOT_PROVED,
         }
 
     def check(self, rows: TrueCounts) -> None:
@@ -111,21 +110,6 @@ class BallPosterior:
         return [float(weight) for weight in np.rint(weights / step) * step]
 
 
-def expect_acceptance(features: int, precision: float, radius: float) -> float:
-    """The chance that a draw of the prior alone lies in the ball: P(χ²_q ≤ bB²), by the series of its distribution.
-
-    Rows only add precision, so this is about the least that a draw has to wait for; it follows from public numbers.
-    """
-    half, x = features / 2.0, precision * radius**2 / 2.0
-    term = total = 1.0 / half
-    for step in range(1, 1000):
-        term *= x / (half + step)
-        total += term
-    if x > 500.0:
-        return 1.0
-    return min(1.0, math.exp(half * math.log(x) - x - math.lgamma(half)) * total)
-
-
 def calibrate_ball(
     products: Sequence[tuple[int, int]],
     columns: Sequence[BoundedColumn],
@@ -148,7 +132,7 @@ def calibrate_ball(
 def bound_record(features: int, radius: float, grain: Fraction, unit: Unit) -> Fraction:
     """What a draw loses per unit of τ: u/2 times the largest squared residual, rounded up."""
     residual = Fraction(float_above(Fraction(1.0 + math.sqrt(features) * radius) * (1 + Fraction(1, 2**40))))
-    return residual**2 * (1 + grain) * unit.at_most / (1 if unit.fixes_rows else 2)
+    return residual**2 * (1 + grain) * unit.reach / (1 if unit.fixes_rows else 2)
 
 
 def arrange_sums(
@@ -167,34 +151,56 @@ def arrange_sums(
 
 
 def draw_in_ball(precision: Floats, linear: Floats, radius: float) -> Floats:
-    """A draw from exp(−½wᵀPw + hᵀw) on ‖w‖ ≤ B, by rejection.
+    """A draw from exp(−½wᵀPw + hᵀw) on ‖w‖ ≤ B, by hit-and-run from the mode [Lovász and Vempala 2006].
 
-    With λ ≥ 0 such that w* = (P + λI)⁻¹h lies in the ball, on its border if λ > 0, proposals from N(w*, (P + λI)⁻¹) are
-    accepted with probability exp(−(λ/2)(B² − ‖w‖²)): the quotient of the densities is ∝ exp((λ/2)‖w‖²).
+    Each step goes along a line of random direction, uniform where P is the identity, and draws the place on it from the
+    density itself: a normal one, cut off where the line leaves the ball.
     """
     values, vectors = np.linalg.eigh((precision + precision.T) / 2.0)
+    values = np.maximum(values, 1e-12 * max(float(values.max()), 1e-300))
     turned = vectors.T @ linear
-    values = np.maximum(values, 0.0)
+    spread, mean = 1.0 / np.sqrt(values), turned / values
+    place = _find_mode(values, turned, radius)
+    steps = STEPS * values.size
+    aims, chances = draw_normals(steps, values.size), draw_uniforms(steps)
+    aims /= np.maximum(np.linalg.norm(aims, axis=1, keepdims=True), 1e-300)
+    for aim, chance in zip(aims, chances, strict=True):
+        line = spread * aim
+        slope, along, room = line @ line, place @ line, min(float(place @ place) - radius**2, 0.0)
+        root = math.sqrt(along**2 - slope * room)
+        middle = -float(aim @ ((place - mean) / spread))
+        low, high = (-along - root) / slope, (-along + root) / slope
+        place = place + (middle + _cut_normal(low - middle, high - middle, float(chance))) * line
+        place *= min(1.0, radius / max(float(np.linalg.norm(place)), 1e-300))
+    return np.asarray(vectors @ place)
 
-    def place(shift: float) -> Floats:
-        return np.asarray(turned / np.maximum(values + shift, 1e-300))
 
-    low, high = 0.0, 0.0
-    if not values.min() > 0 or np.linalg.norm(place(0.0)) > radius:
-        high = float(np.linalg.norm(turned)) / radius + 1e-9
-        for _ in range(200):
-            middle = (low + high) / 2.0
-            low, high = (middle, high) if np.linalg.norm(place(middle)) > radius else (low, middle)
-    shift = high
-    spread = 1.0 / np.sqrt(values + shift)
-    centre = place(shift)
-    while True:
-        proposals = centre + spread * draw_normals(BATCH, values.size)
-        squares = (proposals**2).sum(axis=1)
-        chance = np.where(squares <= radius**2, np.exp(-0.5 * shift * (radius**2 - squares)), 0.0)
-        taken = np.flatnonzero(draw_uniforms(BATCH) < chance)
-        if taken.size:
-            return np.asarray(vectors @ proposals[taken[0]])
+def _find_mode(values: Floats, turned: Floats, radius: float) -> Floats:
+    """(P + λI)⁻¹h with the least λ ≥ 0 that puts it into the ball, where P is diagonal; always 200 halvings."""
+    low, high = 0.0, float(np.linalg.norm(turned)) / radius + 1e-9
+    if np.linalg.norm(turned / values) <= radius:
+        high = 0.0
+    for _ in range(200):
+        middle = (low + high) / 2.0
+        if np.linalg.norm(turned / (values + middle)) > radius:
+            low = middle
+        else:
+            high = middle
+    return np.asarray(turned / (values + high))
+
+
+def _cut_normal(low: float, high: float, chance: float) -> float:
+    """The quantile of a standard normal that is cut off outside of low and high, in the tail where logs are exact."""
+    from scipy.special import log_ndtr, ndtri_exp
+
+    flipped = low > 0
+    if flipped:
+        low, high = -high, -low
+    below, above = float(log_ndtr(low)), float(log_ndtr(high))
+    # Φ(x) = (1 − p)·Φ(low) + p·Φ(high); p is never 0.
+    mixed = np.logaddexp(below + math.log1p(-chance) if chance < 1 else -math.inf, above + math.log(chance))
+    found = min(max(float(ndtri_exp(mixed)), low), high)
+    return -found if flipped else found
 
 
 def draw_uniforms(count: int) -> Floats:

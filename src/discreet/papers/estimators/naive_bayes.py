@@ -74,6 +74,9 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise MechanismError(
                 f"the mechanism must be one of {', '.join(MECHANISMS)}, not {self.mechanism!r}"
             )
+        many = dict(self.options or {}).get("samples", 1)
+        if many != 1:  # before anything is paid: a classifier is one network
+            raise MechanismError(f"a classifier is one drawn network; leave out samples={many!r}")
         checked, target = validate_data(self, X, y, dtype=None)
         check_classification_targets(target)
         labels = np.unique(np.asarray(self.classes))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from discreet.papers.estimators.ball_draw import arrange_sums, calibrate_ball
+from discreet.papers.estimators.ball_draw import NOT_PROVED, arrange_sums, calibrate_ball
 from discreet.papers.estimators.shared import open_account
 from discreet.papers.estimators.sums import BoundedColumn, Sums
 from discreet.values.budget import Finite
@@ -41,7 +41,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     Everything is scaled to [−1, 1] by the bounds first; prior and radius are in that scale. `method="statistics"`
     measures the sums of all products with noise and solves with them; `interval` and `predict(…, return_std=True)`
     count the privacy noise in. `method="sample"` draws the weights from the posterior under a Gaussian prior of
-    `precision`, truncated to the ball of `radius`, tempered to what ε pays for [002, Sec. Experiments].
+    `precision`, truncated to the ball of `radius`, tempered to what ε pays for [002, Sec. Experiments]; its ε is not
+    proved to the last bit, as `promise_` says.
 
     Parameters: `epsilon`, what a fit costs; `bounds`, one pair for all features or one for each; `target`, the
     bounds of the label; `unit`, `ledger`, `account`, `budget` as in `PrivateNaiveBayes`.
@@ -110,6 +111,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.coef_ = weights[1:] * half_y / half
         self.intercept_ = float(middle_y + half_y * weights[0] - self.coef_ @ middle)
         self.cost_ = spend
+        exact = "noise on whole numbers, proved" if self.method == "statistics" else NOT_PROVED
+        self.promise_ = f"{spend} ({airlock.unit}); {exact}"
         return self
 
     def predict(

@@ -76,7 +76,7 @@ class BoundedColumn:
         """By how many steps one unit can move the sum."""
         if unit.fixes_rows:
             return self.most - self.least
-        return max(abs(self.least), abs(self.most)) * unit.at_most
+        return max(abs(self.least), abs(self.most)) * unit.reach
 
     def count_steps(self, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The steps of each value, clipped to the bounds; a value that is not a number is refused."""
@@ -147,6 +147,7 @@ class Sums:
     unit: Unit
 
     def __post_init__(self) -> None:
+        self.unit.require_rows("a sum")
         for column, mechanism in zip(self.columns, self.mechanisms, strict=True):
             if mechanism.unit != self.unit or not covers(mechanism, (column.sensitivity(self.unit),)):
                 raise MechanismError(f"{mechanism.statistic}: the noise is not made for {self.unit}")

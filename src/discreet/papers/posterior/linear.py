@@ -103,10 +103,10 @@ class ProductStatistics:
         """
         exact = self._maximise(unit)
         if exact is not None:
-            return exact * unit.at_most
+            return exact * unit.reach
         bounds = self._bound_blocks()
         if not unit.fixes_rows:
-            return sum(bounds) * unit.at_most
+            return sum(bounds) * unit.reach
         return 2 * sum(bound for members, bound in zip(self.sets, bounds, strict=True) if members)
 
     def _bound_blocks(self) -> list[int]:
@@ -179,6 +179,7 @@ class LinearStatistics:
     mechanism: AdditiveNoise
 
     def __post_init__(self) -> None:
+        self.mechanism.unit.require_rows("a linear statistic")
         moved = self.statistics.l1(self.mechanism.unit)
         if not covers(self.mechanism, (moved,)):
             raise MechanismError(

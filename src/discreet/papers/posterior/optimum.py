@@ -14,9 +14,6 @@ from discreet.values.graph import DAG
 if TYPE_CHECKING:
     from discreet.core.queries import Keeper, Spend
 
-FLOOR_SHARE = 0.1
-"""Without a floor of its own, every probability is at least this share of the uniform one of the largest domain."""
-
 
 @stated
 def maximum(
@@ -31,15 +28,16 @@ def maximum(
 ) -> Network:
     """A network near the posterior's maximum: P(θ) ∝ exp(ε·log posterior(θ)/(2Δ)) on a public grid.
 
-    Δ = Σ_i log((1 − (k_i−1)ω)/ω) with the public floor ω; twice the exponent under add-remove. The printed mechanism
-    scores by the density itself, which one row moves by more than the Δ that it claims.
+    Δ is the sum over nodes, and over the depths of the splits that their levels are halved by, of how far one row moves
+    a log-probability between two points with every level above the public floor ω: for bits Σ_i log((1 − ω)/ω). Without
+    a floor every half of a split has at least about a twentieth. Under add-remove the exponent is twice as large. The
+    printed mechanism scores by the density itself, which one row moves by more than the Δ that it claims.
     """
     graph, cost = dag.arrange(airlock.schema.names), airlock.read_spend(spend)
     sizes = airlock.schema.sizes
-    omega = FLOOR_SHARE / max(sizes.values()) if floor is None else floor
     pseudo = require_prior(prior, graph, sizes)
     specification = calibrate_maximum(
-        graph.families(), pseudo, cost, unit=airlock.unit, floor=omega, points=points
+        graph.families(), pseudo, cost, unit=airlock.unit, floor=floor, points=points
     )
     drawn = airlock.ask(specification, request=request)
-    return make_network(airlock, graph, specification, drawn, cost, {"floor": omega})
+    return make_network(airlock, graph, specification, drawn, cost, {})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.learning.learner import Prior, stated
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.papers.posterior.grid_draws import POINTS, PosteriorDraw, calibrate_sample, place_points
+from discreet.papers.posterior.grid_draws import POINTS, PosteriorDraw, calibrate_sample
 from discreet.papers.posterior.updates import require_prior
 from discreet.values.errors import MechanismError
 from discreet.values.graph import DAG
@@ -33,8 +33,9 @@ def sample(
     """Networks drawn from the posterior under a prior that is cut off at ω; together they cost exactly `spend`.
 
     Each sample costs ε = 2d·log((1−ω)/ω) if rows are replaced, half of that under add-remove, so ω = 1/(1 + e^{ε/2d})
-    for two levels: for a small ε per node all probabilities are near ½. The prior is cut off before sampling, never the
-    sample after it, and it lives on a public grid of at most `points` points, on which the draw is exact.
+    for two levels: for a small ε per node all probabilities are near ½. More levels are halved again and again, and
+    each split is drawn like a bit, with its part of the node's ε. The prior is cut off before sampling, never the
+    sample after it; each split lives on a public grid of `points` points, on which the draw is exact.
     """
     if samples < 1:
         raise MechanismError(f"samples must be at least 1, not {samples}")
@@ -63,9 +64,9 @@ def make_network(
     """The network whose tables are the drawn points of the grid."""
     sizes = airlock.schema.sizes
     cpts = tuple(
-        Table(node.family, place_points(lattice, node.floor).reshape([sizes[name] for name in node.family]))
-        for node, lattice in zip(specification.nodes, drawn, strict=True)
+        Table(family, values.reshape([sizes[name] for name in family]))
+        for family, values in zip(specification.families, specification.join(drawn), strict=True)
     )
-    floors = {node.family[-1]: node.floor for node in specification.nodes}
-    provenance = Provenance(specification.kind, airlock.unit, cost, (), details={"floors": floors, **details})
+    details = {"floors": specification.floors(), **details}
+    provenance = Provenance(specification.kind, airlock.unit, cost, (), details=details)
     return Network(airlock.schema, dag, cpts, provenance=provenance)
