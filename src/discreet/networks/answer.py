@@ -15,7 +15,9 @@ from discreet.values.table import Array, Table
 from discreet.values.text import list_some, show
 
 SHOWN = 12
-"""How many levels a printed answer shows; the most probable ones if there are more."""
+"""How many levels a printed answer shows if there are too many: the most probable ones, in their order."""
+WHOLE = 40
+"""The distribution of one attribute with up to so many levels is printed whole."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,8 +120,9 @@ class Answer(Mapping[Any, float]):
     def _shown(self) -> list[tuple[str, float, str]]:
         """The label, the probability and, if there is one, the interval of each level that is printed."""
         levels = list(self)
-        if len(levels) > SHOWN:
-            levels = sorted(levels, key=lambda level: -self[level])[:SHOWN]
+        if len(levels) > (WHOLE if len(self.levels) == 1 else SHOWN):
+            kept = set(sorted(levels, key=lambda level: -self[level])[:SHOWN])
+            levels = [level for level in levels if level in kept]
         return [
             (level if isinstance(level, str) else ", ".join(level), self[level], self._show_interval(level))
             for level in levels
@@ -141,6 +144,23 @@ class EventProbability:
     upper: float | None = None
     meaning: str = ""
     """What the interval promises, or why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number that was asked for, such as a difference, a mean or a count, with its interval if it has one."""
+
+    title: str
+    value: float
+    lower: float | None = None
+    upper: float | None = None
+    meaning: str = ""
+    """What the interval promises, or why there is none."""
+
+    def __str__(self) -> str:
+        ends = "" if self.lower is None else f"  [{self.lower:.6g}, {self.upper:.6g}]"
+        meaning = f"\n  {self.meaning}" if self.meaning else ""
+        return f"{self.title} = {self.value:.6g}{ends}{meaning}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +219,11 @@ class Decision:
     """No other level is certainly more probable than one of these; the most probable one is among them."""
     seen: tuple[str, ...]
     """Those that are the most probable one in some network of the set."""
+    meaning: str = ""
+    """How sure that is, where it rests on intervals of a release."""
 
     def __str__(self) -> str:
         given = f" given {self.given}" if self.given else ""
-        if len(self.levels) == 1:
-            return f"the most probable {self.target}{given} is certainly {self.levels[0]}"
-        return f"the most probable {self.target}{given} is certainly one of {{{', '.join(self.levels)}}}"
+        found = self.levels[0] if len(self.levels) == 1 else f"one of {{{', '.join(self.levels)}}}"
+        meaning = f"\n  {self.meaning}" if self.meaning else ""
+        return f"the most probable {self.target}{given} is certainly {found}{meaning}"

@@ -12,7 +12,6 @@ import numpy as np
 
 from discreet.compute.sampling import Seed
 from discreet.networks.answer import Decision, Interval
-from discreet.networks.calibrated import DRAWS, Calibrated, draw_calibrated
 from discreet.networks.credal_network import CredalNetwork
 from discreet.networks.formats.documents import MAX_BYTES, parse_document
 from discreet.networks.intervals import (
@@ -23,6 +22,7 @@ from discreet.networks.intervals import (
     require_intervals,
     state_guarantee,
 )
+from discreet.networks.intervals.calibrated import DRAWS, Calibrated, draw_calibrated
 from discreet.networks.network import Network
 from discreet.values.errors import NetworkError, TableError
 from discreet.values.files import read_text
@@ -98,7 +98,7 @@ def idm(
 
 
 def contaminate(network: Network, share: float) -> CredalNetwork:
-    """The ε-contamination of every conditional: r ≥ (1 − ε)·p, so r ∈ [(1 − ε)·p, (1 − ε)·p + ε] [003, Def. 5]."""
+    """The ε-contamination of every conditional: (1 − ε)·p ≤ r ≤ (1 − ε)·p + ε [003, Def. 5]."""
     if not 0 <= share <= 1:
         raise NetworkError(f"the share of contamination must lie between 0 and 1, not {share}")
     lower = tuple(Table(cpt.axes, (1.0 - share) * cpt.values) for cpt in network.cpts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,11 @@ CodeSets = Mapping[str, Sequence[int]]
 def require_attribute(schema: Schema, name: str) -> Attribute:
     """The attribute of this name, or a refusal that lists those there are."""
     if not isinstance(name, str) or name not in schema:
+        for found in schema.follows:
+            if found.name == name:
+                raise QueryError(
+                    f"{show(name)} follows from {list_some(found.sources)} and is not in the network; ask for that"
+                )
         raise QueryError(f"unknown attribute {show(name)}; the network has {list_some(schema.names)}")
     return schema[name]
 
@@ -50,7 +56,7 @@ def encode_evidence(schema: Schema, given: Given | None) -> dict[str, int]:
             codes[name] = attribute.code(level)
             continue
         try:
-            codes[name] = int(attribute.encode([level])[0])
+            codes[name] = int(attribute.encode([level], strict=True)[0])
         except DiscreetError:
             raise QueryError(
                 f"evidence {show(name)} = {show(level)}: no such level; allowed are {list_some(attribute.levels)}"
@@ -68,6 +74,21 @@ def encode_sets(schema: Schema, given: Given | None) -> dict[str, list[int]]:
             raise QueryError(f"evidence {show(name)} allows no level; name one or several")
         found[name] = sorted({encode_evidence(schema, {name: one})[name] for one in levels})
     return found
+
+
+def enter_evidence(
+    schema: Schema, given: Given | None, likelihood: Likelihood | None = None
+) -> tuple[dict[str, int], dict[str, npt.NDArray[np.float64]]]:
+    """Evidence as engines take it: the codes of single levels; weights where several are allowed, or by likelihood."""
+    codes: dict[str, int] = {}
+    weights = encode_likelihood(schema, likelihood)
+    for name, found in encode_sets(schema, given).items():
+        if len(found) == 1:
+            codes[name] = found[0]
+        elif len(found) < schema[name].size:
+            allowed = np.isin(np.arange(schema[name].size), found).astype(np.float64)
+            weights[name] = allowed * weights.get(name, 1.0)
+    return codes, weights
 
 
 def pose_event(schema: Schema, event: Given) -> tuple[tuple[str, ...], npt.NDArray[np.float64]]:
@@ -142,7 +163,7 @@ def encode_evidence_rows(schema: Schema, rows: Any) -> npt.NDArray[np.int64]:
     known = [attribute for attribute in schema if attribute.name in names]
     if not known:
         raise QueryError(f"the table of evidence has no columns; name some of {list_some(schema.names)}")
-    codes = Schema(tuple(_allow_missing(attribute) for attribute in known)).encode(rows)
+    codes = Schema(tuple(_allow_missing(attribute) for attribute in known)).encode(rows, strict=True)
     found = np.full((len(codes[known[0].name]), len(schema)), -1, dtype=np.int64)
     for attribute in known:
         column = codes[attribute.name].astype(np.int64)
@@ -152,7 +173,7 @@ def encode_evidence_rows(schema: Schema, rows: Any) -> npt.NDArray[np.int64]:
 
 def _list_levels(level: Any) -> list[Any]:
     """A single level as a list of one; text is a level, not a collection of characters."""
-    if isinstance(level, str) or not isinstance(level, Iterable):
+    if isinstance(level, str | bytes | Mapping) or not isinstance(level, Iterable):
         return [level]
     return list(level)
 
@@ -170,6 +191,4 @@ def _allow_missing(attribute: Attribute) -> Attribute:
     label = "(not observed)"
     while label in attribute:
         label = f"({label})"
-    return Attribute(
-        attribute.name, (*attribute.levels, label), attribute.bins, attribute.ordered, None, label
-    )
+    return replace(attribute, levels=(*attribute.levels, label), missing=label, taxonomy=None)

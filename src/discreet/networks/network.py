@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from discreet.compute.constrained import decompose_constrained
 from discreet.compute.inference import Engine, Marginals
 from discreet.compute.sampling import Seed, log_likelihood
 from discreet.networks.answer import Answer, EventProbability, Explanation
@@ -17,10 +18,9 @@ from discreet.networks.evidence import (
     Given,
     Likelihood,
     describe_evidence,
-    encode_evidence,
     encode_evidence_rows,
-    encode_likelihood,
     encode_sets,
+    enter_evidence,
     pose_event,
     require_targets,
 )
@@ -32,7 +32,7 @@ from discreet.networks.formats.documents import (
     restore_graph,
     restore_tables,
 )
-from discreet.networks.intervals import SUM_TOLERANCE, IntervalPolicy, Intervals
+from discreet.networks.intervals import SUM_TOLERANCE, IntervalPolicy, Intervals, Whose
 from discreet.networks.provenance import Provenance, find_declared, find_spelling
 from discreet.networks.synthetic import Rows, weigh_stray
 from discreet.values.errors import ImpossibleEvidence, NetworkError
@@ -134,16 +134,20 @@ class Network:
         *,
         likelihood: Likelihood | None = None,
         intervals: Intervals | str | None = None,
+        of: Whose | str | None = None,
     ) -> Answer:
         """P(target | given), for one attribute or jointly for several; `likelihood` is soft evidence.
 
+        Evidence names the level that an attribute has, or a list of levels of which it has one.
         `intervals` for the noise in the answer are "guaranteed", "calibrated" or "none". By default a privately learned
-        network answers with guaranteed ones where that is quick, and an answer without them says why.
+        network answers with guaranteed ones where that is quick, and an answer without them says why. They are `of`
+        the "table" and its own answer, the "network" without the noise (the default where the graph was given), or the
+        "world" of which the rows are a sample.
         """
-        kind = Intervals.read(intervals)
+        kind, subject = Intervals.read(intervals), Whose.read(of)
         targets = require_targets(self.schema, target)
         levels = tuple(self.schema[name].levels for name in targets)
-        codes, weights = encode_evidence(self.schema, given), encode_likelihood(self.schema, likelihood)
+        codes, weights = enter_evidence(self.schema, given, likelihood)
         try:
             if len(targets) == 1:
                 table = Table(targets, self.engine.marginal(targets[0], codes, weights))
@@ -152,41 +156,59 @@ class Network:
         except ImpossibleEvidence:
             self._refuse(given, likelihood)
         answer = Answer(table, levels, describe_evidence(given, likelihood))
-        evidence = {name: [code] for name, code in codes.items()}
-        return self._intervals.surround(answer, evidence, kind, soft=bool(likelihood))
+        evidence = encode_sets(self.schema, given)
+        return self._intervals.surround(answer, evidence, kind, subject, soft=bool(likelihood))
 
     def query_event(
-        self, event: Given, given: Given | None = None, *, intervals: Intervals | str | None = None
+        self,
+        event: Given,
+        given: Given | None = None,
+        *,
+        intervals: Intervals | str | None = None,
+        of: Whose | str | None = None,
     ) -> EventProbability:
-        """P(event | given) with its interval, where the event names a level for each of some attributes."""
-        kind = Intervals.read(intervals)
+        """P(event | given) with its interval; the event names a level, or several, for each of some attributes."""
+        kind, subject = Intervals.read(intervals), Whose.read(of)
         point = self.probability(event, given)
         names, function = pose_event(self.schema, event)
-        ends = self._intervals.bound_event(names, function, encode_sets(self.schema, given), kind)
+        ends = self._intervals.bound_event(names, function, encode_sets(self.schema, given), kind, subject)
         return EventProbability(point, *ends)
+
+    def require_intervals(self, of: Whose | str | None = None) -> None:
+        """Refuse a network that can have no intervals about this, with the reason."""
+        lack = self._intervals.explain_lack(Whose.read(of) or self._intervals.default)
+        if lack:
+            raise NetworkError(f"no intervals: {lack}")
 
     def posteriors(self, given: Given | None = None, *, likelihood: Likelihood | None = None) -> Marginals:
         """P(X | given) of every attribute X, as arrays in level order."""
-        codes = encode_evidence(self.schema, given)
+        codes, weights = enter_evidence(self.schema, given, likelihood)
         try:
-            return self.engine.posteriors(
-                codes, encode_likelihood(self.schema, likelihood) if likelihood else None
-            )
+            return self.engine.posteriors(codes, weights or None)
         except ImpossibleEvidence:
             self._refuse(given, likelihood)
 
     def probability(
         self, event: Given, given: Given | None = None, *, likelihood: Likelihood | None = None
     ) -> float:
-        """P(event | given), where the event names a level for each of some attributes."""
-        happens, codes = encode_evidence(self.schema, event), encode_evidence(self.schema, given)
-        weights = encode_likelihood(self.schema, likelihood)
+        """P(event | given), where the event names a level, or several, for each of some attributes."""
+        happens = encode_sets(self.schema, event)
+        codes, weights = enter_evidence(self.schema, given, likelihood)
         known = self.engine.log_probability(codes, weights)
         if known == -np.inf:
             self._refuse(given, likelihood)
-        if any(codes.get(name, code) != code for name, code in happens.items()):
+        if any(name in codes and codes[name] not in allowed for name, allowed in happens.items()):
             return 0.0
-        return min(1.0, float(np.exp(self.engine.log_probability({**codes, **happens}, weights) - known)))
+        both, kept = dict(codes), dict(weights)
+        for name, allowed in happens.items():
+            if len(allowed) == 1:
+                both[name] = allowed[0]
+            elif name not in both:
+                inside = np.isin(np.arange(self.schema[name].size), allowed).astype(np.float64)
+                kept[name] = inside * kept.get(name, 1.0)
+                if not kept[name].any():
+                    return 0.0
+        return min(1.0, float(np.exp(self.engine.log_probability(both, kept) - known)))
 
     def most_probable(
         self,
@@ -197,7 +219,7 @@ class Network:
     ) -> Explanation:
         """The most probable levels of all unobserved attributes, or of the targets with the rest summed out."""
         wanted = None if targets is None else require_targets(self.schema, targets)
-        codes, weights = encode_evidence(self.schema, given), encode_likelihood(self.schema, likelihood)
+        codes, weights = enter_evidence(self.schema, given, likelihood)
         try:
             found, log_joint = self.engine.most_probable(codes, weights, wanted)
             known = self.engine.log_probability(codes, weights)
@@ -222,24 +244,45 @@ class Network:
 
     def log_likelihood(self, rows: Any) -> npt.NDArray[np.float64]:
         """log P(row) of every complete row of a table (a mapping, frame or Arrow table of labels or numbers)."""
-        return log_likelihood(self.dag, self.cpts, self.schema.encode(rows))
+        return log_likelihood(self.dag, self.cpts, self.schema.encode(rows, strict=True))
 
     def sample(
-        self, n: int, *, rng: Seed, given: Given | None = None, likelihood: Likelihood | None = None
+        self,
+        n: int,
+        *,
+        rng: Seed,
+        given: Given | None = None,
+        likelihood: Likelihood | None = None,
+        balanced: bool | None = None,
     ) -> Rows:
-        """n rows, drawn when looked at; with evidence they are exact draws from the posterior."""
-        if not given and not likelihood:
-            factors = [self.cpt(name) for name in self.dag.order]
-        else:
-            codes, weights = encode_evidence(self.schema, given), encode_likelihood(self.schema, likelihood)
-            try:
-                factors = self.engine.decompose(codes, weights)
-            except ImpossibleEvidence:
-                self._refuse(given, likelihood)
+        """n rows, drawn when looked at; with evidence they follow the posterior, exactly.
+
+        `balanced` rows have counts as near to the network's as n rows can, and every event in its exact expectation:
+        the default where the network was learned from private rows. Else rows are independent, as people are.
+        """
+        codes, weights = enter_evidence(self.schema, given, likelihood) if given or likelihood else ({}, {})
+        try:
+            factors = self._decompose(codes, weights)
+        except ImpossibleEvidence:
+            self._refuse(given, likelihood)
         shown = self.declared
         hidden = frozenset(self.schema.names) - frozenset(shown.names)
         spelling = find_spelling(self.schema, self.dag, self.provenance)
-        return Rows.draw(shown, factors, n, rng=rng, hidden=hidden, spelling=spelling)
+        if balanced is None:
+            balanced = self.provenance is not None
+        return Rows.draw(
+            shown, factors, n, rng=rng, hidden=hidden, spelling=spelling, balanced=bool(balanced)
+        )
+
+    def _decompose(
+        self, codes: Mapping[str, int], weights: Mapping[str, npt.NDArray[np.float64]]
+    ) -> list[Table]:
+        """The conditionals to draw rows from: the network's, given the evidence and all that holds between columns."""
+        if self.schema.constraints:
+            return decompose_constrained(self.schema, self.dag, self.cpts, codes, weights)
+        if codes or weights:
+            return self.engine.decompose(codes, weights)
+        return [self.cpt(name) for name in self.dag.order]
 
     def write_bif(self, path: str | os.PathLike[str]) -> None:
         """Write the network for other Bayesian-network tools, all or nothing."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.compute.balancing import draw_balanced
 from discreet.compute.inference import Engine
 from discreet.compute.sampling import (
     COMPILED_FROM,
@@ -20,9 +20,10 @@ from discreet.compute.sampling import (
     prepare,
     require_rows,
 )
-from discreet.networks.formats.synthetic_files import write_rows
+from discreet.networks.formats.synthetic_files import Column, Form, write_rows
 from discreet.values.errors import MissingExtra, SchemaError, TooLarge
-from discreet.values.schema import Attribute, Schema
+from discreet.values.schema import Schema
+from discreet.values.schema.draws import draw_values
 from discreet.values.table import Array, Table
 
 CHUNK = 2**17
@@ -41,7 +42,8 @@ class Rows:
 
     What is `hidden`, such as the bits of a code, is drawn on the way to the rest and not shown. `spelling` says which
     values of them spell a level; a row in which some do not is drawn again, up to `RETRIES` times, and then taken as it
-    is: its level is the one that the network draws for such bits.
+    is: its level is the one that the network draws for such bits. `balanced` rows follow the network as closely as n
+    rows can (see `compute.balancing`); else they are independent draws.
     """
 
     schema: Schema
@@ -49,6 +51,7 @@ class Rows:
     n: int
     hidden: frozenset[str] = frozenset()
     spelling: tuple[Table, ...] = ()
+    balanced: bool = False
 
     def __post_init__(self) -> None:
         require_rows(self.n)
@@ -72,9 +75,10 @@ class Rows:
         rng: Seed,
         hidden: frozenset[str] = frozenset(),
         spelling: tuple[Table, ...] = (),
+        balanced: bool = False,
     ) -> Rows:
         """n rows from conditional tables in sampling order; nothing is drawn yet."""
-        return cls(schema, prepare(factors, rng), require_rows(n), hidden, spelling)
+        return cls(schema, prepare(factors, rng), require_rows(n), hidden, spelling, balanced)
 
     def __len__(self) -> int:
         return self.n
@@ -90,44 +94,59 @@ class Rows:
         """The codes of consecutive slices of `size` rows, the last one perhaps shorter."""
         return (self._slice(start, stop) for start, stop in cut_rows(self.n, size))
 
-    def arrow(self, *, numbers: bool = False) -> Any:
-        """An Arrow table of dictionary columns; with `numbers`, bins become uniform draws inside them."""
+    def arrow(self, *, labels: bool = False) -> Any:
+        """An Arrow table of values of the columns' own types; with `labels`, of the levels' labels, as dictionaries.
+
+        Inside a bin a value is drawn uniformly; missing values are nulls, and so are other values unless they are text.
+        """
         import pyarrow as pa
 
-        batch = self._batch(0, self.n, self._numeric(numbers))
-        return pa.Table.from_batches([batch])
+        return pa.Table.from_batches([self._batch(0, self.n, "labels" if labels else "values")])
 
-    def pandas(self, *, numbers: bool = False) -> Any:
-        """A pandas frame of categorical columns; see `arrow`."""
-        _require_package("pandas")
-        return self.arrow(numbers=numbers).to_pandas()
+    def pandas(self, *, labels: bool = False) -> Any:
+        """A pandas frame; see `arrow`. Whole numbers and booleans that can be missing have pandas' nullable types."""
+        pandas = _require_package("pandas")
+        table = self.arrow(labels=labels)
+        frame = table.to_pandas(date_as_object=False)
+        if not labels:
+            import pyarrow as pa
 
-    def polars(self, *, numbers: bool = False) -> Any:
-        """A Polars frame of categorical columns; see `arrow`."""
+            kinds = {pa.int64(): pandas.Int64Dtype(), pa.bool_(): pandas.BooleanDtype()}
+            for found in self._list_columns():
+                if found.nullable and table.schema.field(found.name).type in kinds:
+                    frame[found.name] = table[found.name].to_pandas(types_mapper=kinds.get)
+        return frame
+
+    def polars(self, *, labels: bool = False) -> Any:
+        """A Polars frame; see `arrow`."""
         polars = _require_package("polars")
-        return polars.from_arrow(self.arrow(numbers=numbers))
+        return polars.from_arrow(self.arrow(labels=labels))
 
     def write(
         self,
         path: str | os.PathLike[str],
         *,
-        numbers: bool = False,
+        labels: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         """Write .csv, .parquet, .arrow or .feather, all or nothing, a slice at a time.
 
-        Bins are written as their labels; with `numbers`, as uniform draws inside them, missing ones as nulls.
-        `progress` is told the number of rows in each slice once it is written. In CSV, a text that a
-        spreadsheet would run as a formula is made harmless (see `synthetic_files.neutralise`).
+        Values have the types of the columns; with `labels`, they are the labels of the levels. `progress` is told the
+        number of rows in each slice once it is written. In CSV, a text that a spreadsheet would run as a formula is
+        made harmless (see `synthetic_files.neutralise`).
         """
-        numeric = self._numeric(numbers)
-        batches = (self._batch(start, stop, numeric) for start, stop in cut_rows(self.n, CHUNK))
-        write_rows(path, self._arrow_schema(numeric), batches, progress)
+        # Cells of a few levels are spelt once in CSV, so they stay codes with a list.
+        form: Form = "labels" if labels else "cells" if str(path).lower().endswith(".csv") else "values"
+        batches = (self._batch(start, stop, form) for start, stop in cut_rows(self.n, CHUNK))
+        write_rows(path, self._batch(0, 0, form).schema, batches, progress)
 
     def _slice(self, start: int, stop: int) -> dict[str, Array]:
         # The whole job decides, not the slice: ten million rows in small slices are worth a compiler too.
         compiled = self.sampler.count_cells(self.n) >= COMPILED_FROM
-        found = self.sampler.draw(start, stop, compiled=compiled)
+        if self.balanced:
+            found = draw_balanced(self.sampler, self.n, start, stop, compiled=compiled)
+        else:
+            found = self.sampler.draw(start, stop, compiled=compiled)
         for retry in range(RETRIES):
             stray = np.flatnonzero(self._find_stray(found, stop - start))
             if not stray.size:
@@ -144,47 +163,28 @@ class Rows:
             stray |= ~table.values[tuple(codes[name] for name in table.axes)]
         return stray
 
-    def _numeric(self, numbers: bool) -> frozenset[str]:
-        """The attributes to be written as numbers; refused at once if some bin has no uniform law."""
-        found = [attribute for attribute in self.schema if numbers and attribute.bins is not None]
-        for attribute in found:
-            assert attribute.bins is not None
-            ends = attribute.bins.edges[0], attribute.bins.edges[-1]
-            if not all(math.isfinite(end) for end in ends):
-                raise SchemaError(
-                    f"attribute {attribute.name!r} has bins from {ends[0]:g} to {ends[1]:g}; numbers can be "
-                    "drawn only between finite edges, so declare those or write the bins as labels"
-                )
-        return frozenset(attribute.name for attribute in found)
+    def _list_columns(self) -> list[Column]:
+        return [*map(Column.of, self.schema), *map(Column.following, self.schema.follows)]
 
-    def _arrow_schema(self, numeric: frozenset[str]) -> Any:
-        import pyarrow as pa
-
-        return pa.schema([(found.name, _arrow_type(found, found.name in numeric)) for found in self.schema])
-
-    def _batch(self, start: int, stop: int, numeric: frozenset[str]) -> Any:
+    def _batch(self, start: int, stop: int, form: Form) -> Any:
         import pyarrow as pa
 
         codes = self._slice(start, stop)
-        columns = [
-            self._draw_numbers(i, codes[found.name], start)
-            if found.name in numeric
-            else _label(found, codes[found.name])
-            for i, found in enumerate(self.schema)
-        ]
-        return pa.record_batch(columns, schema=self._arrow_schema(numeric))
-
-    def _draw_numbers(self, position: int, codes: Array, start: int) -> Any:
-        import pyarrow as pa
-
-        bins = self.schema.attributes[position].bins
-        assert bins is not None
-        absent = codes >= len(bins)
-        # A missing value uses up a number too, so that row r always takes number r of the stream.
-        stand_ins = np.where(absent, 0, codes)
-        return pa.array(
-            bins.draw(stand_ins, open_stream(self.sampler.root, (_NUMBERS_KEY, position), start)), mask=absent
-        )
+        drawn: dict[str, Array] = {}
+        if form != "labels":
+            # A missing value uses up a number too, so that row r always takes number r of the stream.
+            shares = {
+                found.name: open_stream(self.sampler.root, (_NUMBERS_KEY, i), start).random(stop - start)
+                for i, found in enumerate(self.schema)
+                if found.bins is not None or self.schema.constraints
+            }
+            drawn = draw_values(self.schema, codes, shares)
+        for found in self.schema.follows:
+            places = found.lookup(self.schema)[tuple(codes[name] for name in found.sources)]
+            codes[found.name] = np.where(places < 0, len(found.values), places)
+        columns = self._list_columns()
+        arrays = [found.make(form, codes[found.name], drawn.get(found.name)) for found in columns]
+        return pa.record_batch(arrays, names=[found.name for found in columns])
 
 
 def weigh_stray(engine: Engine, spelling: tuple[Table, ...]) -> float:
@@ -198,21 +198,6 @@ def weigh_stray(engine: Engine, spelling: tuple[Table, ...]) -> float:
         except TooLarge:
             return 1.0
     return min(1.0, weight)
-
-
-def _arrow_type(attribute: Attribute, numeric: bool) -> Any:
-    import pyarrow as pa
-
-    if numeric:
-        return pa.float64()
-    return pa.dictionary(pa.from_numpy_dtype(attribute.dtype), pa.string(), ordered=attribute.ordered)
-
-
-def _label(attribute: Attribute, codes: Array) -> Any:
-    import pyarrow as pa
-
-    levels = pa.array(attribute.levels, type=pa.string())
-    return pa.DictionaryArray.from_arrays(pa.array(codes), levels, ordered=attribute.ordered)
 
 
 def _require_package(name: str) -> Any:

@@ -65,6 +65,8 @@ class Kind:
     listed: tuple[str, ...] = ()
     """The keys whose members are written on lines of their own."""
     version: int = 1
+    optional: tuple[str, ...] = ()
+    """Keys that a document may lack; they come last."""
 
     def check(self, document: object) -> Mapping[str, Any]:
         """The document if it has this format, a version that is known, and exactly these keys."""
@@ -77,11 +79,12 @@ class Kind:
             raise FormatError(
                 f"version {show(found)} was written by a newer discreet; this one reads up to {self.version}"
             )
-        return require_keys(document, self.what, ("format", "version", *self.keys))
+        return require_keys(document, self.what, ("format", "version", *self.keys), self.optional)
 
     def describe(self, **values: Any) -> dict[str, Any]:
         """The document with these values of its keys."""
-        return {"format": self.format, "version": self.version, **{key: values[key] for key in self.keys}}
+        present = [*self.keys, *(key for key in self.optional if values.get(key) is not None)]
+        return {"format": self.format, "version": self.version, **{key: values[key] for key in present}}
 
     def format_text(self, document: Mapping[str, Any]) -> str:
         """The document as JSON text, a key to a line; the same document always gives the same text."""

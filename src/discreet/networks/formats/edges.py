@@ -20,7 +20,8 @@ from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.text import show
 
-_TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|(->|→)|((?:(?!->)[^"#→])+))')
+_TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")|(->|→)|((?:(?!->)[^"#→])+)')
+_BLANK = re.compile(r"\s*")
 
 
 def parse_edges(text: str, schema: Schema, source: str = "the list of edges") -> DAG:
@@ -56,18 +57,23 @@ def _read_chain(line: str, where: str) -> list[str]:
     """The names of a line, which arrows separate; none on an empty line."""
     names: list[str] = []
     arrow = True  # whether a name may come next
-    at = 0
-    while line[at:].strip() and not line[at:].lstrip().startswith("#"):
+    at = _skip_blanks(line, 0)
+    while at < len(line) and line[at] != "#":
         found = _TOKEN.match(line, at)
         quoted, sign, plain = found.groups() if found else (None, None, None)
         if found is None or bool(sign) == arrow or (plain is not None and not plain.strip()):
             raise GraphError(f"{where}: cannot read {show(line.strip())}; write for example smoke -> lung")
         if not sign:
             names.append(_unquote(quoted, where) if quoted else (plain or "").strip())
-        arrow, at = bool(sign), found.end()
+        arrow, at = bool(sign), _skip_blanks(line, found.end())
     if names and arrow:
         raise GraphError(f"{where}: the arrow after {show(names[-1])} leads nowhere")
     return names
+
+
+def _skip_blanks(line: str, at: int) -> int:
+    found = _BLANK.match(line, at)
+    return at if found is None else found.end()
 
 
 def _unquote(text: str, where: str) -> str:

@@ -1,10 +1,11 @@
 """A release: one JSON document with the network, the noisy tables behind it, and what is promised about privacy.
 
     {"format": "discreet-release", "version": 1, "promise": "…", "network": {…}, "provenance": {…},
-     "software": {…}}
+     "software": {…}, "about": {…}}
 
-It holds no code and nothing private: every number in it was paid for. `judge.verify` re-derives what it can. `read`,
-`read_model` and `read_graph` take from a file whatever it turns out to hold, told by its content and not by its name.
+It holds no code and nothing private: every number in it was paid for, and `about`, which may be missing, is what the
+custodian says. `judge.verify` re-derives what it can. `read`, `read_model` and `read_graph` take from a file whatever
+it turns out to hold, told by its content and not by its name.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from discreet.networks.credal_network import CREDAL_NETWORK, CredalNetwork
 from discreet.networks.formats.bif import parse_bif
+from discreet.networks.formats.digits import round_network
 from discreet.networks.formats.documents import (
     MAX_BYTES,
     Kind,
@@ -29,16 +32,32 @@ from discreet.networks.formats.edges import parse_edges
 from discreet.networks.network import NETWORK, Network
 from discreet.networks.posterior import POSTERIOR, Posterior
 from discreet.networks.provenance import Provenance
+from discreet.values.about import About
 from discreet.values.budget import ZCDP, ApproxDP, Finite, Infinite, imply_approx
 from discreet.values.errors import FormatError, GraphError
 from discreet.values.files import read_text, write_text
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
+from discreet.values.statement import Statement
 from discreet.values.text import list_some, require_keys, show
 
-RELEASE = Kind("a release", "discreet-release", ("promise", "network", "provenance", "software"))
+RELEASE = Kind(
+    "a release", "discreet-release", ("promise", "network", "provenance", "software"), optional=("about",)
+)
 SOFTWARE = ("discreet", "numpy", "opendp")
-VERSION_TEXT = re.compile(r"[0-9A-Za-z.+!_-]{1,60}")
+SIMULATED = (
+    "No ledger that lasts has written this down, so nobody can tell what else was asked of the same rows: this is a "
+    "simulation."
+)
+"""What a promise ends with if it was paid for from memory."""
+VERSION_TEXT = re.compile(
+    r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}((a|b|rc)[0-9]{1,2})?(\.post[0-9]{1,2})?(\.dev[0-9]{1,4})?|unknown"
+)
+"""Short version numbers, so that no message can pass as one; what an installation adds of its own is left out."""
+
+
+ROWS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".xlsx", ".dta", ".sas7bdat")
+"""How files of rows end, which people confuse with a release."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +67,8 @@ class Release:
     network: Network
     promise: str
     software: Mapping[str, str]
+    about: About | None = None
+    """The custodian's own words, where there are any."""
 
     @property
     def provenance(self) -> Provenance:
@@ -60,13 +81,15 @@ Model = Release | Network | CredalNetwork | Posterior
 """What a file may hold."""
 
 
-def make_release(network: Network) -> Release:
-    """The release of a network that was learned through an airlock."""
+def make_release(network: Network, about: About | None = None) -> Release:
+    """The release of a network that was learned through an airlock, with what the custodian says about it."""
     if network.provenance is None:
         raise FormatError(
             "this network was not learned from private rows; write it with write_network or write_bif"
         )
-    return Release(network, state_promise(network.provenance), _list_software())
+    made = round_network(network)
+    assert made.provenance is not None
+    return Release(made, state_promise(made.provenance), _list_software(), about)
 
 
 def write_release(network: Network | Release, path: str | os.PathLike[str]) -> None:
@@ -77,11 +100,26 @@ def write_release(network: Network | Release, path: str | os.PathLike[str]) -> N
 
 def read_release(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Release:
     """The release in a file, checked for form; whether its figures add up is for `discreet.verify` to say."""
+    path = find_document(path)
     return parse_release(read_text(path, max_bytes), os.fspath(path))
 
 
+def find_document(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The file that is meant: of a folder that a release was written into, the document in it."""
+    inside = Path(path) / "release.json"
+    return inside if Path(path).is_dir() and inside.exists() else path
+
+
 def read(path: str | os.PathLike[str]) -> Model:
-    """The release, network, credal network or posterior in a JSON or BIF file, plain or gzip; told by its content."""
+    """The release, network, credal network or posterior in a JSON or BIF file, plain or gzip; told by its content.
+
+    Of a folder that a release was written into, the release.
+    """
+    path = find_document(path)
+    if Path(path).suffix.lower() in ROWS:
+        raise FormatError(
+            f"{os.fspath(path)}: a table of rows, by its name; a release or a network (.json, .bif) is needed"
+        )
     return parse(read_text(path, MAX_BYTES), os.fspath(path))
 
 
@@ -98,7 +136,8 @@ def format_release(release: Release) -> str:
         promise=release.promise,
         network=release.network.to_json(),
         provenance=describe_provenance(release.provenance),
-        software=dict(release.software),
+        software={name: release.software[name] for name in SOFTWARE if name in release.software},
+        about=None if release.about is None else release.about.to_json(),
     )
     return RELEASE.format_text(document)
 
@@ -122,13 +161,14 @@ def _restore_release(document: object) -> Release:
     if not isinstance(software, Mapping) or not all(
         isinstance(value, str) and VERSION_TEXT.fullmatch(value) for value in software.values()
     ):
-        raise FormatError("software must list versions as text")
-    require_keys(software, "the software", (), SOFTWARE)
+        raise FormatError('software must list short version numbers, such as "2.3.1"')
+    require_keys(software, "the software", SOFTWARE)
     if not isinstance(found["promise"], str):
         raise FormatError("the promise must be text")
     network = Network.from_json(found["network"])
     provenance = restore_provenance(found["provenance"], network.schema)
-    return Release(replace(network, provenance=provenance), found["promise"], dict(software))
+    about = About.from_json(found["about"]) if "about" in found else None
+    return Release(replace(network, provenance=provenance), found["promise"], dict(software), about)
 
 
 def state_promise(provenance: Provenance) -> str:
@@ -144,8 +184,13 @@ def state_promise(provenance: Provenance) -> str:
         return "No privacy is promised: rows of this table were looked at without noise."
     return (
         f"This release hides {provenance.unit.hidden}. All that may ever be published from the same account together "
-        f"{_limit(promised)}. This release is {provenance.cost} of it."
+        f"{_limit(promised)}. This release is {provenance.cost} of {_name_whole(said)}."
+        + ("" if said.durable else f" {SIMULATED}")
     )
+
+
+def _name_whole(said: Statement) -> str:
+    return "it" if said.allowance is None else f"the {said.allowance} that this budget buys"
 
 
 def _limit(promised: Finite) -> str:
@@ -177,9 +222,10 @@ def _list_software() -> dict[str, str]:
     found = {}
     for name in SOFTWARE:
         try:
-            found[name] = version(name)
+            public = version(name).partition("+")[0]
         except PackageNotFoundError:
-            found[name] = "unknown"
+            public = "unknown"
+        found[name] = public if VERSION_TEXT.fullmatch(public) else "unknown"
     return found
 
 
@@ -209,6 +255,7 @@ def find_network(model: Model, source: str) -> Network:
 
 def read_graph(path: str | os.PathLike[str], schema: Schema) -> DAG:
     """The graph in a file over the attributes of a schema: of any model, or lines such as "smoke -> lung"."""
+    path = find_document(path)
     text, name = read_text(path, MAX_BYTES), os.fspath(path)
     if not text.lstrip().startswith("{") and not _looks_like_bif(text):
         try:
@@ -238,4 +285,5 @@ def parse_network(text: str, source: str = "JSON text") -> Network:
 
 
 def _looks_like_bif(text: str) -> bool:
-    return re.search(r"^\s*(network|variable|probability)\b[^\n]*[{(]", text, re.MULTILINE) is not None
+    # No class may match a newline: each line is then looked at once, however many of them are blank.
+    return re.search(r"^[ \t]*(network|variable|probability)\b[^\n{(]*[{(]", text, re.MULTILINE) is not None

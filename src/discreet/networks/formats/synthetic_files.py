@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from discreet.values.errors import FormatError
 from discreet.values.files import replace_file
-from discreet.values.schema.columns import read_number
+from discreet.values.schema import Attribute, Follows
+from discreet.values.schema.types import Type, read_number
 
 PHRASES = 4096
 """How many combinations of neighbouring CSV cells are spelt out once, at most."""
@@ -38,6 +39,92 @@ _FORMULA_STARTS = frozenset("=+-@\N{MINUS SIGN}")
 _MUST_QUOTE = re.compile(r'[",;\s]')
 
 Append = Callable[[Any], None]
+
+
+Form = Literal["labels", "values", "cells"]
+"""How rows are shown: labels of levels, values of the columns' types, or values of which CSV spells each level once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of synthetic rows: the label of each code, and its value as text, None where there is none."""
+
+    name: str
+    type: Type
+    labels: tuple[str, ...]
+    values: tuple[str | None, ...]
+    ordered: bool = False
+
+    @classmethod
+    def of(cls, attribute: Attribute) -> Column:
+        """The column of an attribute; what is missing has no value, and neither has another one but text."""
+        values: list[str | None] = list(attribute.values)
+        if attribute.other is not None:
+            values.append(attribute.other if attribute.type == "text" else None)
+        if attribute.missing is not None:
+            values.append(None)
+        return cls(attribute.name, attribute.type, attribute.levels, tuple(values), attribute.ordered)
+
+    @classmethod
+    def following(cls, follows: Follows) -> Column:
+        """The column that follows from others; the last code is that of combinations without a value."""
+        none = "" if "" not in follows.values else "(none)"
+        return cls(follows.name, follows.type, (*follows.values, none), (*follows.values, None))
+
+    @property
+    def nullable(self) -> bool:
+        """Whether it may hold nulls: known from the declaration, whatever was drawn."""
+        return None in self.values
+
+    def make(self, form: Form, codes: Any, drawn: Any) -> Any:
+        """The Arrow array of some codes; `drawn` holds the values inside bins."""
+        import pyarrow as pa
+
+        if form == "labels" or (form == "cells" and drawn is None):
+            listed = self.labels if form == "labels" else self._spell()
+            index = pa.array(np.asarray(codes, dtype=np.uint8 if len(listed) <= 256 else np.uint16))
+            return pa.DictionaryArray.from_arrays(index, pa.array(listed, pa.string()), ordered=self.ordered)
+        if drawn is not None:
+            absent = np.array([value is None for value in self.values])[codes]
+            counts = np.asarray(drawn, dtype=np.int32) if self.type == "date" else drawn
+            made = pa.array(counts, mask=absent)
+            return (
+                made.cast(pa.timestamp("s")).cast(pa.timestamp("us"))
+                if self.type == "datetime"
+                else made.cast(_arrow_type(self.type))
+            )
+        return self._read().take(pa.array(np.asarray(codes, dtype=np.int64)))
+
+    def _spell(self) -> tuple[str | None, ...]:
+        """The cells of a CSV file; where the empty text is a level, a missing value is written as its label."""
+        if "" in self.values:
+            return self.labels
+        small = self.type == "boolean"
+        return tuple(value.lower() if value is not None and small else value for value in self.values)
+
+    def _read(self) -> Any:
+        import pyarrow as pa
+
+        readers: dict[str, Callable[[str], Any]] = {
+            "integer": int,
+            "decimal": float,
+            "boolean": lambda text: text in ("true", "True"),
+        }
+        read = readers.get(self.type, str)
+        found = [None if value is None else read(value) for value in self.values]
+        return pa.array(found, _arrow_type(self.type))
+
+
+def _arrow_type(kind: Type) -> Any:
+    import pyarrow as pa
+
+    return {
+        "integer": pa.int64(),
+        "decimal": pa.float64(),
+        "boolean": pa.bool_(),
+        "date": pa.date32(),
+        "datetime": pa.timestamp("us"),
+    }.get(kind, pa.string())
 
 
 def write_rows(
@@ -129,7 +216,8 @@ def _plan_pieces(batch: Any) -> list[_Piece]:
             close()
             pieces.append(_Piece((i,), (), pa.scalar(end, pa.large_binary()), NUMBER_BYTES))
             continue
-        cells = [quote(level).encode() + end for level in column.dictionary.to_pylist()]
+        levels = column.dictionary.to_pylist()
+        cells = [(NULL_CELL if level is None else quote(level)).encode() + end for level in levels]
         together = [*groups[-1][1], cells] if groups else [cells]
         count = math.prod(len(found) for found in together)
         if count > PHRASES or count * sum(max(map(len, found)) for found in together) > PHRASE_BYTES:
@@ -150,7 +238,10 @@ def _spell_lines(pieces: list[_Piece], batch: Any) -> Any:
     parts: list[Any] = []
     for piece in pieces:
         if not piece.sizes:
-            texts = pc.fill_null(batch.column(piece.columns[0]).cast(pa.large_string()), NULL_CELL)
+            values = batch.column(piece.columns[0])
+            if pa.types.is_timestamp(values.type):
+                values = values.cast(pa.timestamp("s"))  # whole seconds are written without a fraction
+            texts = pc.fill_null(values.cast(pa.large_string()), NULL_CELL)
             parts += [texts.cast(pa.large_binary()), piece.phrases]
             continue
         index = np.zeros(batch.num_rows, dtype=np.int32)

@@ -21,6 +21,7 @@ from discreet.networks.evidence import (
     require_targets,
     weigh_sets,
 )
+from discreet.networks.intervals.shares import TooNoisy
 from discreet.networks.provenance import Provenance
 from discreet.values.errors import ImpossibleEvidence, NetworkError
 from discreet.values.graph import DAG
@@ -35,8 +36,16 @@ DRAWS = 200
 CAUTION = 0.8
 """The share of the tails that is used up: the rest is for what the draws leave out, that tables agree exactly."""
 
-TRUSTED = 0.04
+TRUSTED = 0.03
 """Intervals hold as often as they say up to this mean predicted error of a conditional [measured]."""
+
+APART = 1.5
+"""Where two beliefs together span so many times the width of one of them, the tables did not decide [measured]."""
+
+NEGLIGIBLE = 0.002
+"""Two beliefs that are no further apart than this agree, however narrow their intervals are."""
+
+INSTEAD = 'guaranteed ones hold (intervals="guaranteed", --interval guaranteed)'
 
 MOST_LEVELS = 4096
 """The most combinations of target levels in one question."""
@@ -51,6 +60,8 @@ class Calibrated:
     cpts: tuple[Table, ...]
     draws: tuple[Array, ...]
     """For each node its tables, one for each draw along the first axis."""
+    others: tuple[Array, ...]
+    """Draws by somebody who believed in no network before: where they differ, the tables did not decide."""
     coverage: float
     expected_error: float
     """The mean over nodes of the L1 error that the learner predicts for their conditionals; 0 if it does not."""
@@ -58,13 +69,18 @@ class Calibrated:
     @property
     def meaning(self) -> str:
         """What the intervals promise, in a sentence."""
-        share = f"{100 * self.coverage:g} %"
+        return (
+            f"About {100 * self.coverage:g} % of such intervals contain what the answer on this graph would be without "
+            "the noise."
+        )
+
+    def require_signal(self) -> None:
+        """Refuse where the noise outweighs so many counts that no narrow interval holds as often as it says."""
         if self.expected_error > TRUSTED:
-            return (
-                f"Fewer than {share} of such intervals contain what the answer would be without the noise, because the "
-                "noise outweighs many counts; guaranteed intervals hold."
+            raise TooNoisy(
+                "no calibrated intervals: the noise outweighs many counts of this release (expected error "
+                f"{self.expected_error:.2g}, allowed is {TRUSTED:g}), so fewer would hold than they say; {INSTEAD}"
             )
-        return f"About {share} of such intervals contain what the answer would be without the noise."
 
     def query(self, target: str | Sequence[str], given: Given | None = None) -> Answer:
         """P(target | given) of the learned network, with the draws' central interval."""
@@ -89,22 +105,40 @@ class Calibrated:
 
     def bound(self, targets: Sequence[str], functions: Array, evidence: CodeSets) -> tuple[Array, Array]:
         """The ends of an interval for E[f(targets) | evidence], for each function f."""
+        self.require_signal()
+        low, high = self._cut(self.answer(targets, functions, evidence))
+        least, most = self._cut(self.answer(targets, functions, evidence, self.others))
+        both, narrow = np.maximum(high, most) - np.minimum(low, least), np.minimum(high - low, most - least)
+        if (both > APART * narrow + NEGLIGIBLE).any():
+            raise TooNoisy(
+                "no calibrated intervals: the noise leaves this answer to what one believed before, so they would not "
+                f"hold as often as they say; {INSTEAD}"
+            )
+        return low, high
+
+    def _cut(self, found: Array) -> tuple[Array, Array]:
         tail = CAUTION * (1.0 - self.coverage) / 2.0
-        found = self.answer(targets, functions, evidence)
         # The rank k/(draws + 1) is that of a further draw, so the interval is not too narrow for being drawn.
         ends = np.quantile(found, [tail, 1.0 - tail], axis=1, method="weibull")
         return ends[0], ends[1]
 
-    def answer(self, targets: Sequence[str], functions: Array, evidence: CodeSets) -> Array:
+    def answer(
+        self,
+        targets: Sequence[str],
+        functions: Array,
+        evidence: CodeSets,
+        draws: tuple[Array, ...] | None = None,
+    ) -> Array:
         """E[f(targets) | evidence] of every drawn network that allows the evidence, one line for each function."""
-        count = len(self.draws[0])
+        drawn = self.draws if draws is None else draws
+        count = len(drawn[0])
         problem = pose(self.dag, self.cpts, self.cpts, targets, functions, evidence)
         if problem.settled:
             return np.repeat(problem.functions[:, None], count, axis=1)
         elimination = Elimination(problem)
         factors = []
         for i, local in enumerate(problem.locals):
-            whole = self.draws[self.dag.index(local.name)]
+            whole = drawn[self.dag.index(local.name)]
             kept = whole[np.ix_(np.arange(count), *local.cut, np.arange(whole.shape[-1]))]
             sizes = [problem.sizes[parent] for parent in local.parents]
             factors.append(elimination.factor(i, kept.reshape(count, *sizes, whole.shape[-1])))
@@ -136,11 +170,21 @@ def draw_calibrated(
     if draws < 2:
         raise NetworkError(f"draws must be at least 2, not {draws}")
     source = np.random.default_rng(rng)
-    homes = [_find_table(provenance.measurements, family) for family in dag.families()]
-    counts = draw_counts(dag, cpts, provenance.measurements, homes, draws, source)
-    shares = tuple(_share(found, cpt) for found, cpt in zip(counts, cpts, strict=True))
+    homes = [find_home(provenance.measurements, family) for family in dag.families()]
+    shares, others = (
+        tuple(
+            _share(found, cpt)
+            for found, cpt in zip(
+                draw_counts(dag, cpts, provenance.measurements, homes, draws, source, even=even),
+                cpts,
+                strict=True,
+            )
+        )
+        for even in (False, True)
+    )
     predicted = list(provenance.predicted_error.values())
-    return Calibrated(schema, dag, cpts, shares, coverage, float(np.mean(predicted)) if predicted else 0.0)
+    expected = float(np.mean(predicted)) if predicted else 0.0
+    return Calibrated(schema, dag, cpts, shares, others, coverage, expected)
 
 
 def _share(counts: Array, learned: Table) -> Array:
@@ -149,7 +193,7 @@ def _share(counts: Array, learned: Table) -> Array:
     return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
 
 
-def _find_table(measurements: Sequence[Measurement], family: Sequence[str]) -> int:
+def find_home(measurements: Sequence[Measurement], family: Sequence[str]) -> int:
     """The number of the measurement of all rows whose margin over the family has the least noise."""
     holders = [
         (found.law.variance * found.cells / count_cells(found.noisy.sizes[name] for name in family), k)
