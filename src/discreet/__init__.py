@@ -9,11 +9,14 @@ if TYPE_CHECKING:
     from discreet import learners as learn
     from discreet.core.airlock import Airlock
     from discreet.core.ledger import Ledger
-    from discreet.doors.library import audit, plan, verify
+    from discreet.doors.draft import draft
+    from discreet.doors.library import audit, plan, sign, verify
     from discreet.doors.release import Release, read, release
+    from discreet.doors.synthesis import Synthesizer, synthesize
     from discreet.entrance import open_airlock, open_ledger
     from discreet.learning import greedy as structure
     from discreet.networks import credal, examples
+    from discreet.networks.ensemble import combine
     from discreet.networks.formats.bif import read_bif, write_bif
     from discreet.networks.formats.release import read_network, read_release, write_network, write_release
     from discreet.networks.network import Network
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from discreet.values.budget import ZCDP, ApproxDP, PureDP
     from discreet.values.graph import DAG
     from discreet.values.measurement import Measurement
-    from discreet.values.schema import Attribute, Schema
+    from discreet.values.schema import Attribute, Reading, Schema
     from discreet.values.schema.bins import Bins
     from discreet.values.schema.taxonomy import Taxonomy
     from discreet.values.table import Table
@@ -42,15 +45,19 @@ __all__ = [
     "Measurement",
     "Network",
     "PureDP",
+    "Reading",
     "Release",
     "Rows",
     "Schema",
+    "Synthesizer",
     "Table",
     "Taxonomy",
     "Unit",
     "__version__",
     "audit",
+    "combine",
     "credal",
+    "draft",
     "errors",
     "examples",
     "learn",
@@ -63,7 +70,9 @@ __all__ = [
     "read_network",
     "read_release",
     "release",
+    "sign",
     "structure",
+    "synthesize",
     "verify",
     "write_bif",
     "write_network",
@@ -76,12 +85,15 @@ _HOMES = {
     for module, names in {
         "core.airlock": "Airlock",
         "core.ledger": "Ledger",
-        "doors.library": "audit plan verify",
+        "doors.library": "audit plan sign verify",
         "doors.release": "Release read release",
+        "doors.synthesis": "Synthesizer synthesize",
+        "doors.draft": "draft",
         "entrance": "open_airlock open_ledger",
         "learners": "learn",
         "learning.greedy": "structure",
         "networks.credal": "credal",
+        "networks.ensemble": "combine",
         "networks.examples": "examples",
         "networks.formats.bif": "read_bif write_bif",
         "networks.formats.release": "read_network read_release write_network write_release",
@@ -92,7 +104,7 @@ _HOMES = {
         "values.errors": "errors",
         "values.graph": "DAG",
         "values.measurement": "Measurement",
-        "values.schema": "Attribute Schema",
+        "values.schema": "Attribute Reading Schema",
         "values.schema.bins": "Bins",
         "values.schema.taxonomy": "Taxonomy",
         "values.table": "Table",

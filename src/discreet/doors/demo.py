@@ -9,7 +9,7 @@ import shlex
 import time
 from pathlib import Path
 
-from discreet.doors.cli.main import main as run_command
+from discreet.doors.cli import main as run_command
 from discreet.values.errors import DiscreetError
 
 STEPS = (
@@ -58,7 +58,7 @@ def main(folder: Path = Path("demo")) -> None:
             raise DiscreetError(
                 f"the demo stopped at `discreet {arguments[0]}`; remove {folder} and start again"
             )
-    print(f"\nLook at {folder / 'published' / 'report.html'} in a browser. Written:\n")
+    print(f"\nOpen {folder / 'published' / 'explorer.html'} in a browser and click a bar. Written:\n")
     for path in sorted(found for found in folder.rglob("*") if found.is_file()):
         print(path)
     print(f"demo_seconds: {time.perf_counter() - start:.2f}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,27 +15,32 @@ from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, find_learne
 from discreet.networks.formats.release import Release as Document
 from discreet.networks.formats.release import make_release, write_release
 from discreet.networks.formats.release import read as read_file
-from discreet.values.budget import Infinite, choose_budget, read_budget
-from discreet.values.errors import FormatError, SchemaError
+from discreet.values.budget import Finite, Infinite, PureDP, choose_budget, price, read_budget
+from discreet.values.errors import FormatError, PromiseWarning, SchemaError
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
+from discreet.values.text import list_some
 from discreet.values.unit import Unit
 
 if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
+    from discreet.judge.explorer.page import Frame
     from discreet.judge.verify import Verification
     from discreet.learning.greedy import Progress
-    from discreet.networks.answer import Answer, Explanation
+    from discreet.networks.answer import Answer, Decision, Explanation, Figure
     from discreet.networks.credal import CredalNetwork
     from discreet.networks.evidence import Given
+    from discreet.networks.figures import Measure
     from discreet.networks.network import Network
     from discreet.networks.posterior import Posterior
     from discreet.networks.synthetic import Rows
-    from discreet.values.budget import Finite
+    from discreet.values.about import About
     from discreet.values.text import Number
 
-SchemaLike = Schema | str | os.PathLike[str] | Mapping[str, Sequence[str]]
-"""A schema, the path of its TOML file, or the levels of each attribute by name."""
+SchemaLike = Schema | str | os.PathLike[str] | Mapping[str, Sequence[str]] | Any
+"""A schema, the path of its TOML file, the levels of each attribute by name, or a draft."""
+GUESSED = "review: this is public"
+"""How a draft marks what it could not know without a look at the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +64,73 @@ class Release(Document):
         return f"<Release of {len(self.network.nodes)} attributes: {self.promise}>"
 
     def query(
-        self, target: str | Sequence[str], given: Given | None = None, *, intervals: str | None = None
+        self,
+        target: str | Sequence[str],
+        given: Given | None = None,
+        *,
+        intervals: str | None = None,
+        of: str | None = None,
     ) -> Answer:
-        """P(target | given); `intervals` are "guaranteed", "calibrated" or "none", by default those that are quick."""
-        return self.network.query(target, given, intervals=intervals)
+        """P(target | given); `intervals` are "guaranteed", "calibrated" or "none", by default those that are quick.
+
+        They are `of` the "table", the "network" without the noise (the default on a given graph), or the "world".
+        """
+        return self.network.query(target, given, intervals=intervals, of=of)
+
+    def ask(self, question: str, *, intervals: str | None = None, of: str | None = None) -> Any:
+        """The answer to a written question, such as "P(lung | smoke=yes)", "mean(age)" or "count(lung=yes)"."""
+        from discreet.networks.written import parse
+
+        return parse(question).ask(self.network, intervals, of)
+
+    def compare(
+        self,
+        event: Given,
+        given: Given,
+        other: Given,
+        measure: Measure = "difference",
+        *,
+        intervals: str | None = None,
+        of: str | None = None,
+    ) -> Figure:
+        """How much more probable an event is given one thing than given another: difference, ratio or odds ratio."""
+        from discreet.networks import figures
+
+        return figures.compare(self.network, event, given, other, measure, intervals=intervals, of=of)
+
+    def mean(
+        self, name: str, given: Given | None = None, *, intervals: str | None = None, of: str | None = None
+    ) -> Figure:
+        """The mean of a number, binned or not, among the rows that have one."""
+        from discreet.networks import figures
+
+        return figures.mean(self.network, name, given, intervals=intervals, of=of)
+
+    def quantile(
+        self,
+        name: str,
+        share: float = 0.5,
+        given: Given | None = None,
+        *,
+        intervals: str | None = None,
+        of: str | None = None,
+    ) -> Figure:
+        """The number below which a share of the rows lie; 0.5 is the median."""
+        from discreet.networks import figures
+
+        return figures.quantile(self.network, name, share, given, intervals=intervals, of=of)
+
+    def count(self, event: Given, *, intervals: str | None = None) -> Figure:
+        """How many rows of the table have these levels."""
+        from discreet.networks import figures
+
+        return figures.count(self.network, event, intervals=intervals)
+
+    def decide(self, target: str, given: Given | None = None, *, of: str | None = None) -> Decision:
+        """Which level is surely the most probable one, or which ones can be."""
+        from discreet.networks import figures
+
+        return figures.decide(self.network, target, given, of=of)
 
     def most_probable(
         self, given: Given | None = None, *, targets: str | Sequence[str] | None = None
@@ -69,22 +138,60 @@ class Release(Document):
         """The most probable levels of all attributes that were not observed, or of the targets."""
         return self.network.most_probable(given, targets=targets)
 
-    def sample(self, n: int, *, rng: int, given: Given | None = None) -> Rows:
-        """n synthetic rows; the same `rng` always gives the same ones."""
-        return self.network.sample(n, rng=rng, given=given)
+    def sample(self, n: int, *, rng: int, given: Given | None = None, balanced: bool = True) -> Rows:
+        """n synthetic rows, with counts as near to the network's as n rows can, or independent ones.
+
+        The same `rng` always gives the same rows.
+        """
+        return self.network.sample(n, rng=rng, given=given, balanced=balanced)
+
+    def ensemble(self, count: int, *, rng: int) -> tuple[Network, ...]:
+        """So many plausible networks of the population, given the noise and the sampling; tables drawn from them are
+        combined by `dc.combine`."""
+        from discreet.networks.ensemble import draw_networks
+
+        return draw_networks(self.network, count, rng=rng)
 
     def write(self, out: str | os.PathLike[str]) -> dict[str, Path]:
-        """Write what may be published into a folder: the document, the network as BIF, a report; or one .json file."""
+        """Write what may be published into a folder: document, network as BIF, report, explorer; or one .json file."""
         paths = plan_files(Path(out))
         if "report" in paths:
+            from discreet.judge.explorer.page import write_explorer
             from discreet.judge.report import write_report
 
             paths["release"].parent.mkdir(exist_ok=True)
             self.network.write_bif(paths["network"])
             write_report(self, paths["report"])
+            write_explorer(self, paths["explorer"], report=paths["report"].name)
         # The document comes last, so that where it is, the rest is.
         write_release(self, paths["release"])
         return paths
+
+    def explore(self, height: int = 680) -> Frame:
+        """The explorer in a notebook: click a bar, and every other bar moves; `height` is in pixels."""
+        from discreet.judge.explorer.page import Frame, make_explorer
+
+        return Frame(make_explorer(self), height)
+
+    def describe_graph(self) -> str:
+        """How many arrows there are, which attributes have none, and the error that was expected, in a sentence."""
+        dag, error = self.network.dag, self.provenance.predicted_error
+        linked = {
+            name for child in dag.nodes for name in (child, *dag.parents_of(child)) if dag.parents_of(child)
+        }
+        alone = [name for name in self.network.declared.names if name not in linked]
+        arrows = sum(len(dag.parents_of(name)) for name in dag.nodes)
+        if arrows:
+            words = f"{arrows} {'arrow' if arrows == 1 else 'arrows'} between {len(linked)} attributes; "
+            words += (
+                f"{len(alone)} left independent: {list_some(alone)}" if alone else "none left independent"
+            )
+        else:
+            words = f"no arrows: each of {len(alone)} attributes is published as independent of the others"
+        if error:
+            mean = sum(error.values()) / len(error)
+            words += f"; noise is expected to change a conditional by {mean:.3f} on average (L1, at most 2)"
+        return words
 
     def verify(self, ledger: Ledger | str | os.PathLike[str] | None = None) -> Verification:
         """Derive everything again that can be derived, also from the ledger if that is given."""
@@ -103,34 +210,58 @@ def release(
     rho: Number | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     account: str | None = None,
-    budget: Finite | str | None = None,
+    budget: Finite | Number | None = None,
     unit: Unit | str | None = None,
     person: str | None = None,
-    at_most: int | None = None,
+    at_most: int | str | None = None,
+    per_person: str | None = None,
     create: bool = False,
     learner: str | None = None,
     options: Mapping[str, Any] | None = None,
     request: str | None = None,
     memory: int | str | None = None,
+    accept_guesses: bool = False,
     progress: Progress | None = None,
+    about: About | Mapping[str, str] | str | os.PathLike[str] | None = None,
 ) -> Release:
     """Learn a network from private rows for ε, (ε, δ) or ρ, and make the release of it.
 
-    `data` is a file (CSV, Parquet, Arrow), a frame, a mapping of columns, or a table in a database. `graph` says what
-    depends on what (a DAG, a network, the path of one, parents by name, or (parent, child) pairs); without one it is
-    learned privately. The `ledger` is debited before a row is counted; asking again gives the same release for nothing.
-    With `create`, a ledger or account that is not there is made, with `budget` or just what this release costs.
-    `person` names a column of people's ids: then the promise is about people, of whom `at_most` rows count each; an
-    account keeps its unit for good. Without a ledger nothing remembers what was spent: for simulations only.
-    `learner` and its `options` are those of `discreet.learn`; `progress` is told how far a search for the graph is.
+    `data` is a file (CSV, Parquet, Arrow, Excel), a frame, a mapping of columns, or a table in a database. `graph` says
+    what depends on what (a DAG, a network, the path of one, parents by name, or (parent, child) pairs); without one it
+    is learned privately. The `ledger` is debited before a row is counted; asking again gives the same release for
+    nothing. With `create`, a ledger or account that is not there is made, with `budget` or what this release costs.
+    `person` names a column of people's ids: then the promise is about people, of whom `at_most` rows count each ("auto"
+    has their number chosen privately), or with `per_person="average"` the average of so many. An account keeps its unit
+    for good. Without a ledger nothing remembers what was spent: for simulations only.
+    A draft whose guesses nobody has reviewed is refused, unless `accept_guesses` says that what it took from the rows
+    may be published. `learner` and its `options` are those of `discreet.learn`; `progress` is told how far a search for
+    the graph is. `about` is what you say of it yourself (title, description, population, period, collection, contact,
+    licence): a mapping, or the path of a TOML file. It is published with the release.
     """
-    from discreet.entrance import open_airlock, read_kind
+    from discreet.doors.feasible import require_meaningful, require_readable, require_startable
+    from discreet.entrance import name_bound, open_airlock
 
+    words = None
+    if about is not None:
+        from discreet.values.about import About
+
+        words = About.read(about)
     spend = choose_budget(epsilon=epsilon, delta=delta, rho=rho)
-    declared = read_schema(schema)
+    require_meaningful(spend)
+    declared = read_schema(schema) if accept_guesses else read_reviewed(schema)
     dag = None if graph is None else read_dag(graph, declared)
+    if declared.constraints:
+        from discreet.compute.constrained import require_narrow
+
+        require_narrow(declared, dag)
     name = choose_learner(learner, dag)
     learn = find_learner(name)
+    require_readable(declared, dag)
+    protected, whole_budget = Unit.choose(unit, person, at_most, per_person), read_whole(budget)
+    if create:
+        require_startable(
+            declared, dag, name, options or {}, spend=spend, budget=whole_budget, unit=protected
+        )
     key = request or name_request(account, declared, dag, spend, name, options or {})
     with open_airlock(
         data,
@@ -139,34 +270,44 @@ def release(
         account=account,
         spend=spend,
         request=key,
-        budget=read_budget(budget) if isinstance(budget, str) else budget,
-        unit=Unit.choose(unit, person, at_most),
+        budget=whole_budget,
+        unit=protected,
         create=create,
         sets=() if dag is None else dag.families(),
         memory=memory,
     ) as airlock:
         before = airlock.remaining
-        arguments = {"spend": read_kind(spend, airlock.budget), "request": key, **(options or {})}
+        whole = price(spend, airlock.budget)
+        rest = whole if (paid := airlock.cost_of(name_bound(key))) is None else whole - paid
+        arguments = {"spend": rest, "request": key, **(options or {})}
         if name in WITHOUT_GRAPH:
             arguments["progress"] = progress
         network = learn(airlock, **arguments) if dag is None else learn(airlock, dag, **arguments)
-        made = make_release(network)
+        if network.provenance and network.provenance.statement and not network.provenance.statement.durable:
+            warnings.warn(
+                "no ledger remembers what this release cost, so the same rows can be asked again for nothing: it is a "
+                "simulation; give a ledger",
+                PromiseWarning,
+                stacklevel=2,
+            )
+        made = make_release(network, words)
         receipt = Receipt(key, airlock.remaining != before, isinstance(airlock.loss, Infinite))
-        return Release(made.network, made.promise, made.software, receipt)
+        return Release(made.network, made.promise, made.software, words, receipt)
 
 
 def read(path: str | os.PathLike[str]) -> Release | Network | CredalNetwork | Posterior:
     """Whatever a file holds: a release, a network (also BIF), a credal network, a posterior; told by its content."""
-    found = read_file(find_document(path))
+    found = read_file(path)
     if isinstance(found, Document):
-        return Release(found.network, found.promise, found.software)
+        return Release(found.network, found.promise, found.software, found.about)
     return found
 
 
-def find_document(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
-    """The file that is meant: of a folder that `Release.write` made, the document in it."""
-    inside = Path(path) / "release.json"
-    return inside if Path(path).is_dir() and inside.exists() else path
+def read_whole(budget: Finite | Number | None) -> Finite | None:
+    """The whole budget of an account as people write it: 2, "epsilon=2", "rho=1/8", PureDP(2)."""
+    if budget is None or isinstance(budget, Finite):
+        return budget
+    return read_budget(budget) if isinstance(budget, str) else PureDP(budget)
 
 
 def read_schema(schema: SchemaLike) -> Schema:
@@ -177,9 +318,32 @@ def read_schema(schema: SchemaLike) -> Schema:
         return Schema.of(schema)
     if isinstance(schema, str | os.PathLike):
         return Schema.read(schema)
+    drafted = getattr(schema, "schema", None)
+    if isinstance(drafted, Schema):
+        return drafted
     raise SchemaError(
         f"the schema must be a Schema, the path of a .toml file or levels by name, not a {type(schema).__name__}"
     )
+
+
+def read_reviewed(schema: SchemaLike) -> Schema:
+    """The schema that is meant; refused if it is a draft that nobody has reviewed."""
+    declared = read_schema(schema)
+    guesses = count_guesses(schema)
+    if guesses:
+        where = os.fspath(schema) if isinstance(schema, str | os.PathLike) else "the draft"
+        raise SchemaError(
+            f"{where} still has {guesses} guesses that were taken from the rows and would be published: review each "
+            "line marked `review` and delete its comment, or accept them all (--accept-guesses)"
+        )
+    return declared
+
+
+def count_guesses(schema: SchemaLike) -> int:
+    """How many guesses of a draft are still marked in a schema file, or in a draft."""
+    if isinstance(schema, str | os.PathLike):
+        return Path(schema).read_text("utf-8").count(GUESSED)
+    return int(getattr(schema, "guesses", 0))
 
 
 def read_dag(graph: Any, schema: Schema) -> DAG:
@@ -212,7 +376,13 @@ def plan_files(out: Path) -> dict[str, Path]:
         raise FormatError(f"{parent}: you may not write files there")
     if single:
         return {"release": out}
-    return {"release": out / "release.json", "network": out / "network.bif", "report": out / "report.html"}
+    names = {
+        "release": "release.json",
+        "network": "network.bif",
+        "report": "report.html",
+        "explorer": "explorer.html",
+    }
+    return {part: out / name for part, name in names.items()}
 
 
 def name_request(

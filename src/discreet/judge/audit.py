@@ -12,9 +12,12 @@ from discreet.judge.attacks.codes import Codes
 from discreet.judge.attacks.power import ERRORS, PowerAtError
 from discreet.judge.attacks.published import Published, is_finite
 from discreet.judge.attacks.tracing import Tracing, trace
+from discreet.judge.attacks.units import Units
 from discreet.judge.costs import check_costs
 from discreet.judge.noise_fit import Finding, check_noise, combine
+from discreet.judge.overlap import refuse_overlap
 from discreet.values.errors import DataError
+from discreet.values.unit import Unit
 
 SHIFTED = 1e-3
 """Below this p-value members and strangers are taken for different populations."""
@@ -165,6 +168,8 @@ class Audit:
             f"({_percent(point.low)} to {_percent(point.high)}) while it accuses {accused} of the strangers; "
             f"guessing would find {accused}."
         ]
+        if tracing.unit is not None and (tracing.unit.person or tracing.unit.weight):
+            lines.append(f"{_name_members(tracing.unit)}, as in the promise.")
         if is_finite(tracing.promise):
             limit = float(limit_power(tracing.promise, [point.error])[0])
             lines.append(
@@ -184,8 +189,8 @@ class Audit:
 
 def audit_codes(
     published: Published,
-    members: Codes,
-    reference: Codes,
+    members: Units | Codes,
+    reference: Units | Codes,
     *,
     complete: bool = False,
     errors: Sequence[float] = ERRORS,
@@ -199,6 +204,7 @@ def audit_codes(
         )
     if complete and not published.measurements:
         raise DataError(f"{published.name} holds no noisy tables, so there is no noise to check")
+    refuse_overlap(Units.read(members), Units.read(reference))
     return Audit(
         published.name,
         trace(published, members, reference, errors=errors, confidence=confidence, rng=rng),
@@ -206,6 +212,15 @@ def audit_codes(
         check_noise(published.measurements, members) if complete else (),
         confidence,
     )
+
+
+def _name_members(unit: Unit) -> str:
+    """What a member is, where it is not simply a row."""
+    if unit.person:
+        rows = "row counts" if unit.at_most == 1 else f"{unit.at_most} rows count"
+        averaged = ", together as one" if unit.average else ""
+        return f"A member is a person, all rows with one {unit.person}, of which at most {rows}{averaged}"
+    return f"A member is a row that counts as often as its {unit.weight} says, at most {unit.at_most} times"
 
 
 def _choose_point(points: Sequence[PowerAtError]) -> PowerAtError:

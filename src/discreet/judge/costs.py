@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 
-from discreet.core.mechanism import is_covered
+from discreet.core.mechanism import find_loss, is_covered
 from discreet.judge.attacks.published import Published, is_finite
 from discreet.papers.parameters.subsample import Subsampling
-from discreet.values.budget import ZCDP, Infinite, PureDP
+from discreet.values.budget import Infinite, PureDP
 from discreet.values.errors import DiscreetError
-from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Law, Measurement
-from discreet.values.unit import Unit
-
-
-def find_loss(law: Law, unit: Unit) -> PureDP | ZCDP | Infinite:
-    """What one table of counts with this noise gives away: ε = Δ₁/s for Laplace, ρ = Δ₂²/2σ² for Gaussian."""
-    moves = unit.moves
-    if isinstance(law, DiscreteLaplace):
-        return PureDP(sum(moves) / law.scale)
-    if isinstance(law, DiscreteGaussian):
-        return ZCDP(Fraction(sum(move * move for move in moves)) / (2 * law.sigma2))
-    return Infinite()
+from discreet.values.measurement import DiscreteLaplace, Exact, Measurement
 
 
 def check_costs(published: Published) -> tuple[str, ...]:
@@ -41,17 +29,20 @@ def check_costs(published: Published) -> tuple[str, ...]:
 def check_noise(tables: Sequence[Measurement]) -> Iterator[str]:
     """The tables whose noise gives away more than they cost; those of one secret sample are paid for together."""
     for table in tables:
-        loss, cost = find_loss(table.law, table.unit), table.cost
+        law, cost = table.law, table.cost
         if table.rate < 1 or isinstance(cost, Infinite):
             continue
-        if isinstance(loss, Infinite):
+        if isinstance(law, Exact):
             yield f"{name_table(table)} has no noise, which costs ε = ∞, not {cost}"
-        elif not is_covered(loss, cost):
+        elif not is_covered(loss := find_loss(law, table.unit.moves, cost), cost):
             yield f"{name_table(table)} has too little noise: its {table.law} gives away {loss}, but it cost {cost}"
     for rate in sorted({table.rate for table in tables if table.rate < 1}):
         sample = [table for table in tables if table.rate == rate]
-        losses = [find_loss(table.law, table.unit) for table in sample]
-        pure = [loss for loss in losses if isinstance(loss, PureDP)]
+        pure = [
+            PureDP(sum(table.unit.moves) / table.law.scale)
+            for table in sample
+            if isinstance(table.law, DiscreteLaplace)
+        ]
         paid = [table.cost for table in sample if isinstance(table.cost, PureDP)]
         if len(pure) < len(sample) or len(paid) < len(sample):
             yield f"{name_table(sample[0])} counts a sample, which can be paid for in pure ε only"

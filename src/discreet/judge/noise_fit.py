@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.compute.inference.propagation import log_sum
-from discreet.judge.attacks.codes import Codes, flatten_codes
+from discreet.judge.attacks.codes import Codes
+from discreet.judge.attacks.units import Units
 from discreet.judge.tails import chi_squared_tail, pool_p_values
 from discreet.values.errors import MechanismError
 from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Law, Measurement
@@ -42,7 +43,19 @@ class Finding:
     doubt: float
 
 
-def check_noise(measurements: Sequence[Measurement], rows: Codes) -> tuple[Finding, ...]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Drawn:
+    """The noise of one table, as far as it can be known."""
+
+    noise: Integers
+    true: Integers
+    """In the cells whose true counts are known: where a person has more rows than count, it is not known which do."""
+    total: int
+    """The noise in the sum of the table, which is known in any case."""
+    cells: int
+
+
+def check_noise(measurements: Sequence[Measurement], rows: Units | Codes) -> tuple[Finding, ...]:
     """Tests of all noise in a release against the rows it was made of; every p-value stands for itself.
 
     For each law: the noise in all cells, in empty cells, in others, in tables of one cell, and the sums of
@@ -55,26 +68,26 @@ def check_noise(measurements: Sequence[Measurement], rows: Codes) -> tuple[Findi
     for law in laws:
         if isinstance(law, Exact):
             continue
-        mine = [_subtract(found, rows) for found in known if found.law == law]
+        mine = [_subtract(found, Units.read(rows)) for found in known if found.law == law]
         groups = {
-            "the noise in all cells": [noise for noise, _ in mine],
-            "the noise in empty cells": [noise[true == 0] for noise, true in mine],
-            "the noise in cells with rows": [noise[true > 0] for noise, true in mine],
-            "the noise in the number of rows": [noise for noise, _ in mine if noise.size == 1],
+            "the noise in all cells": [found.noise for found in mine],
+            "the noise in empty cells": [found.noise[found.true == 0] for found in mine],
+            "the noise in cells with rows": [found.noise[found.true > 0] for found in mine],
+            "the noise in the number of rows": [found.noise for found in mine if found.cells == 1],
         }
         for where, parts in groups.items():
             drawn = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
             if drawn.size:
                 findings += [Finding(where, law, doubt) for doubt in fit_draws(drawn, law)]
-        wide = [noise for noise, _ in mine if noise.size > 1]
-        sums = [fit_sum(noise, law) for noise in wide]
+        wide = [found for found in mine if found.cells > 1]
+        sums = [fit_total(found.total, found.cells, law) for found in wide]
         for place, how in enumerate(("large", "small")):
             doubts = [found[place] for found in sums]
             if doubts:
                 findings.append(
                     Finding(f"the noise in the sums of tables, too {how},", law, pool_p_values(doubts))
                 )
-        findings += compare_tables(wide, law)
+        findings += compare_tables([found.noise for found in wide if found.noise.size == found.cells], law)
     return tuple(findings)
 
 
@@ -111,9 +124,13 @@ def fit_law(draws: npt.ArrayLike, law: Law) -> float:
 
 def fit_sum(drawn: Integers, law: Noise) -> tuple[float, float]:
     """Two p-values of Σk: for too large, as if noise were shared, and too small, as if totals were mended."""
-    total = abs(int(drawn.sum()))
-    far = 2.0 * _bound_tail(total, drawn.size, law.log_moment)
-    near = (2 * total + 1) * _peak(drawn.size, law)  # a sum of symmetric unimodal laws is likeliest 0
+    return fit_total(int(drawn.sum()), drawn.size, law)
+
+
+def fit_total(total: int, cells: int, law: Noise) -> tuple[float, float]:
+    """The same, from the sum alone."""
+    far = 2.0 * _bound_tail(abs(total), cells, law.log_moment)
+    near = (2 * abs(total) + 1) * _peak(cells, law)  # a sum of symmetric unimodal laws is likeliest 0
     return min(1.0, far), min(1.0, near)
 
 
@@ -129,10 +146,11 @@ def compare_tables(noises: Sequence[Integers], law: Noise) -> list[Finding]:
     return [Finding("the noise that two tables share", law, doubt)]
 
 
-def _subtract(measurement: Measurement, rows: Codes) -> tuple[Integers, Integers]:
-    shape = measurement.noisy.values.shape
-    true = np.bincount(flatten_codes(rows, measurement.axes, shape), minlength=measurement.cells)
-    return measurement.noisy.values.ravel() - true, true
+def _subtract(measurement: Measurement, rows: Units) -> _Drawn:
+    noisy = measurement.noisy.values
+    low, high = rows.bound_tally(measurement.axes, noisy.shape)
+    sure = low == high
+    return _Drawn((noisy.ravel() - low)[sure], low[sure], int(noisy.sum()) - rows.total, measurement.cells)
 
 
 def _fit_size(drawn: Integers, law: Noise) -> float:

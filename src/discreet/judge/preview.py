@@ -13,13 +13,16 @@ from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, find_learne
 from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
-from discreet.values.budget import ApproxDP, Budget, Finite, afford_zcdp
-from discreet.values.errors import DataError
+from discreet.values.budget import ApproxDP, Budget, Finite, PureDP
+from discreet.values.errors import DataError, DiscreetError
 from discreet.values.graph import DAG
-from discreet.values.measurement import DiscreteGaussian, Measurement
+from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
+from discreet.values.text import show
 from discreet.values.unit import Unit
 
+MOST_GUESSED = 10**13
+"""More rows than anybody has; a guess beyond it is a typing error."""
 CLOSING = "nothing was read and nothing was spent"
 
 
@@ -31,6 +34,10 @@ class Preview:
     rows: int
     choices: tuple[Finite, ...] = ()
     """What each private choice would cost, if the learner searches."""
+    spend: Finite | None = None
+    """What was asked for: an (ε, δ), say, where the learner spends the ρ that it buys."""
+    pure_error: float | None = None
+    """The mean error that the ε of an (ε, δ) would leave by itself."""
 
     def __str__(self) -> str:
         return self.explain()
@@ -40,7 +47,20 @@ class Preview:
         known = self.network.provenance
         assert known is not None
         whole = known.cost
-        return "\n".join([*self._explain(known, whole), *_advise(known, whole), CLOSING])
+        return "\n".join([*self._explain(known, whole), *self._advise(known), CLOSING])
+
+    def _advise(self, known: Provenance) -> list[str]:
+        """What the budget buys, and where a pure ε would be narrower: it needs no δ, but adds up faster."""
+        if not isinstance(self.spend, ApproxDP) or not self.spend.delta or not known.predicted_error:
+            return []
+        lines = [f"A promise of {self.spend} buys {known.cost}, in which spends add up; its δ is paid once."]
+        here = float(np.mean(list(known.predicted_error.values())))
+        if self.pure_error is not None and self.pure_error < here:
+            lines.append(
+                f"Pure ε would leave less noise here, a mean error of {self.pure_error:.4f} instead of {here:.4f}: "
+                f"open the account with --epsilon {self.spend.epsilon} and without --delta."
+            )
+        return lines
 
     def to_json(self) -> dict[str, Any]:
         """The preview as plain values."""
@@ -104,6 +124,11 @@ class Preview:
                 else "it would make only one choice for each attribute, as PrivBayes does"
             )
             lines.append(f"With {self.rows:,} rows there is so much noise that {what}.")
+            if not self.choices and isinstance(known.cost, Finite):
+                advice = advise_dependence(
+                    self.network.declared, spend=known.cost, unit=known.unit, rows=self.rows
+                )
+                lines += [] if advice is None else [advice]
         if_found = ", if every choice finds something" if self.choices else ""
         lines += [
             f"With {self.rows:,} rows it could go like this{if_found}:",
@@ -130,6 +155,32 @@ class Preview:
         return lines
 
 
+MORE = (2, 5, 10, 20, 50, 100)
+"""How many times the budget is tried, to find one that dependence could be looked for with."""
+
+
+def advise_dependence(schema: Schema, *, spend: Finite, unit: Unit | str, rows: int) -> str | None:
+    """What would help if the budget is too small for a search to look for any dependence; None if it is not."""
+
+    def searches(part: Schema, times: int) -> bool:
+        return bool(rehearse(part, None, spend=spend * times, unit=unit, rows=rows).choices)
+
+    if len(schema) < 2 or searches(schema, 1):
+        return None
+    enough = next((times for times in MORE if searches(schema, times)), None)
+    small = sorted(schema, key=lambda found: found.size)
+    sizes = [
+        size for size in (len(small) // 2, len(small) // 4, len(small) // 8, 4, 2) if 2 <= size < len(small)
+    ]
+    fewer = next((n for n in sizes if searches(Schema(tuple(small[:n])), 1)), None)
+    words = f"With {spend} and {rows:,} rows, {len(schema)} attributes would all be treated as independent."
+    if enough is not None:
+        words += f" {enough} times as much would let dependence be looked for."
+    if fewer is not None:
+        words += f" So would a schema of {fewer} attributes with few levels."
+    return words
+
+
 def rehearse(
     schema: Schema,
     dag: DAG | None,
@@ -141,25 +192,44 @@ def rehearse(
     options: Mapping[str, Any] | None = None,
 ) -> Preview:
     """Run a learner on made-up rows: a preview that costs nothing, because it sees nothing."""
-    if rows < 1:
-        raise DataError(f"a preview needs a guess of at least 1 row, not {rows}")
+    if not 1 <= rows <= MOST_GUESSED:
+        raise DataError(f"a preview needs a guess of 1 to {MOST_GUESSED:,} rows, not {show(rows)}")
     name = choose_learner(learner, dag)
     stage = Rehearsal(schema, unit, spend, rows)
     arguments = {"spend": spend, "request": "preview", **(options or {})}
     graph = [] if dag is None else [dag]
-    return Preview(find_learner(name)(stage, *graph, **arguments), rows, tuple(stage.chosen))
+    network = find_learner(name)(stage, *graph, **arguments)
+    return Preview(
+        network, rows, tuple(stage.chosen), spend, _try_pure(schema, dag, spend, unit, name, rows, options)
+    )
 
 
-def _advise(known: Provenance, whole: Budget) -> list[str]:
-    """What to do about a δ that is paid for and not used."""
-    gaussian = any(isinstance(table.law, DiscreteGaussian) for table in known.measurements)
-    if not isinstance(whole, ApproxDP) or whole.delta == 0 or gaussian:
-        return []
-    rho = float(afford_zcdp(whole).rho)
-    return [
-        "The δ is of no use here, because Laplace noise needs none. Leave it out, or open the account in ρ: "
-        f"ρ = {rho:.3g} keeps the promise {whole} with Gaussian noise."
-    ]
+def _try_pure(
+    schema: Schema,
+    dag: DAG | None,
+    spend: Finite,
+    unit: Unit | str,
+    learner: str,
+    rows: int,
+    options: Mapping[str, Any] | None,
+) -> float | None:
+    """The mean error that the ε of an (ε, δ) would leave by itself, if the learner can be paid so."""
+    if not isinstance(spend, ApproxDP):
+        return None
+    try:
+        made = rehearse(
+            schema,
+            dag,
+            spend=PureDP(spend.epsilon),
+            unit=unit,
+            learner=learner,
+            rows=rows,
+            options=options,
+        )
+    except DiscreetError:  # such as Gaussian noise that was asked for
+        return None
+    known = made.network.provenance
+    return float(np.mean(list(known.predicted_error.values()))) if known and known.predicted_error else None
 
 
 def _amount(table: Measurement) -> float:

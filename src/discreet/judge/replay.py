@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from discreet.core.queries import Choice, Query, Tables
+from discreet.core.queries import Choice, Keeper, Query, Tables
 from discreet.learning.learner import UNWRITTEN, WITH_GRAPH, WITHOUT_GRAPH, find_learner
 from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.budget import require_finite
-from discreet.values.errors import AirlockError, DiscreetError
+from discreet.values.errors import AirlockError, DataError, DiscreetError
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.statement import Debit, Statement
@@ -173,20 +173,39 @@ def find_obstacle(provenance: Provenance) -> str | None:
     return None
 
 
-def replay(network: Network) -> Network:
-    """What a release's learner makes of the published measurements; `Mismatch` if it would have asked otherwise."""
+def replay(network: Network, stand_in: Replay | None = None) -> Network:
+    """What a release's learner makes of the published measurements; `Mismatch` if it would have asked otherwise.
+
+    A `stand_in` of one's own can look at the queries on their way.
+    """
     provenance = network.provenance
     assert provenance is not None
-    stand_in = Replay(network, provenance)
+    stand_in = stand_in or Replay(network, provenance)
+    found = _call(network, provenance, stand_in)
+    stand_in.finish()
+    return found
+
+
+def call_again(network: Network, keeper: Keeper) -> Network:
+    """What the learner of a release makes of other rows, for the same amount and with the same options."""
+    provenance = network.provenance
+    assert provenance is not None
+    obstacle = find_obstacle(provenance)
+    if obstacle is None and provenance.details["options"].get("encoding") == "hierarchical":
+        obstacle = "groups of levels are not known to numbered levels"
+    if obstacle is not None:
+        raise DataError(f"no release like this one can be made again: {obstacle}")
+    return _call(network, provenance, keeper)
+
+
+def _call(network: Network, provenance: Provenance, keeper: Keeper) -> Network:
     learn = find_learner(provenance.learner)
     arguments = {
         **provenance.details["options"],
-        "spend": stand_in.budget,
+        "spend": require_finite(provenance.cost),
         "request": provenance.details.get("request"),
     }
     if isinstance(start := arguments.get("start"), Mapping):
         arguments["start"] = DAG.build(start)
     graph = [network.dag] if provenance.learner in WITH_GRAPH else []
-    found = learn(stand_in, *graph, **arguments)
-    stand_in.finish()
-    return found
+    return learn(keeper, *graph, **arguments)

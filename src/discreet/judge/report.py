@@ -11,6 +11,7 @@ from html import escape
 from discreet.core.book import spell
 from discreet.judge.audit import Audit
 from discreet.judge.report_parts.audit_section import warn, write_audit
+from discreet.judge.report_parts.figures_section import bound_families, write_figures
 from discreet.judge.report_parts.graph_drawing import draw_graph
 from discreet.judge.report_parts.page import assemble, draw_shares, figure
 from discreet.judge.report_parts.power_plot import draw_ceiling
@@ -22,6 +23,7 @@ from discreet.networks.provenance import Provenance
 from discreet.values.budget import ZCDP, Budget, Infinite, imply_approx, require_finite
 from discreet.values.errors import DiscreetError, FormatError
 from discreet.values.files import write_text
+from discreet.values.graph import DAG
 from discreet.values.statement import Statement
 from discreet.values.unit import Unit
 
@@ -29,6 +31,8 @@ SMALL, LARGE = 0.02, 0.1
 """Expected errors below the first are called small, above the second large."""
 WORST = 8
 MOST_TABLES = 60
+DRAWN_WHOLE = 24
+"""A graph of up to so many attributes is drawn in one piece, those without arrows included."""
 
 
 def write_report(
@@ -52,6 +56,7 @@ def make_page(release: Release, audit: Audit | None = None) -> str:
         _write_meaning(known, loss),
         _write_graph(network, known),
         _write_worst(known),
+        write_figures(network),
         _write_tables(network, *find_intervals(network)),
         _write_ledger(said, known),
         *([] if audit is None else [write_audit(audit)]),
@@ -65,8 +70,15 @@ def find_intervals(network: Network) -> tuple[dict[str, Ends], str]:
     """For each node the least and the greatest table that the noise leaves open, and what that means; or why there are
     none."""
     from discreet.networks.credal import from_noise
+    from discreet.networks.intervals import Whose
 
+    policy = network._intervals
     try:
+        if policy.default is Whose.TABLE and not policy.explain_lack(Whose.TABLE):
+            return bound_families(policy), (
+                f"The line through each bar is what is left open. {100 * COVERAGE:g} % sure, for all lines together: "
+                "the share of the table's own rows lies on the line, whatever the graph leaves out."
+            )
         credal = from_noise(network, COVERAGE)
     except DiscreetError as error:
         return {}, f"{str(error)[:1].upper()}{str(error)[1:]}."
@@ -112,16 +124,22 @@ def _write_meaning(known: Provenance, loss: Budget) -> str:
         "<p>This holds for every person, whatever they are like, and for every attacker, whatever they know and "
         "however much they compute. It does not say that nothing can be learned <em>about</em> a person: that smoking "
         "goes with lung disease is what a release is for, and it applies to people in the table and outside alike. "
-        "And it protects each row: whoever has several rows is protected less.</p>"
+        f"{_limit_rows(known.unit)}</p>"
     )
     caption = (
         "<p class='note'>No attack can get above the curve: whoever wants to find more members must accuse more "
         "strangers. Dashed: guessing.</p>"
     )
     return (
-        f'<h2>What the promise means</h2><div class="two"><div>{"".join(text)}</div>'
+        f'<h2 id="promise">What the promise means</h2><div class="two"><div>{"".join(text)}</div>'
         f"<div>{draw_ceiling(loss)}{caption}</div></div>"
     )
+
+
+def _limit_rows(unit: Unit) -> str:
+    if unit.person:
+        return "It is made to people, however many rows they have."
+    return "And it protects each row: whoever has several rows is protected less."
 
 
 def _name_unit(unit: Unit) -> str:
@@ -174,8 +192,55 @@ def _write_graph(network: Network, known: Provenance) -> str:
         "<h2>The network</h2><p>An arrow leads from an attribute to one that depends on it. Each attribute has a table "
         "of conditionals: its distribution for every combination of its parents’ levels. Below each name stand the "
         "budget of that table and the error that noise is expected to add to a conditional (L1: 0 is exact, 2 is all "
-        f'wrong).</p><div class="card graphbox">{draw_graph(network.dag, captions, grades)}</div>{legend}'
+        f"wrong).</p>{_draw_parts(network.dag, captions, grades)}{legend}"
     )
+
+
+def _draw_parts(dag: DAG, captions: Mapping[str, str], grades: Mapping[str, str]) -> str:
+    """Each connected part of a large graph by itself, largest first, and what depends on nothing as a list."""
+    if len(dag) <= DRAWN_WHOLE:
+        return f'<div class="card graphbox">{draw_graph(dag, captions, grades)}</div>'
+    parts = sorted(find_parts(dag), key=lambda part: (-len(part), part))
+    cards = [
+        f'<div class="card graphbox">{draw_graph(_cut(dag, part), captions, grades)}</div>'
+        for part in parts
+        if len(part) > 1
+    ]
+    alone = [part[0] for part in parts if len(part) == 1]
+    rest = "".join(
+        f"<li>{escape(name)} <span class='note'>{escape(captions[name])}</span></li>" for name in alone
+    )
+    listed = (
+        f"<h3>{len(alone)} attributes that depend on no other</h3><ul class='alone'>{rest}</ul>"
+        if alone
+        else ""
+    )
+    return f'<div class="parts">{"".join(cards)}</div>{listed}'
+
+
+def find_parts(dag: DAG) -> list[tuple[str, ...]]:
+    """The connected parts of a graph, arrows taken either way."""
+    left, parts = set(dag.nodes), []
+    near: dict[str, set[str]] = {name: set() for name in dag.nodes}
+    for one, other in dag.edges():
+        near[one].add(other)
+        near[other].add(one)
+    for name in dag.nodes:
+        if name not in left:
+            continue
+        part, agenda = set(), [name]
+        while agenda:
+            found = agenda.pop()
+            if found in left:
+                left.discard(found)
+                part.add(found)
+                agenda += near[found]
+        parts.append(tuple(other for other in dag.nodes if other in part))
+    return parts
+
+
+def _cut(dag: DAG, part: Sequence[str]) -> DAG:
+    return DAG(tuple(part), tuple(dag.parents_of(name) for name in part))
 
 
 def find_shares(network: Network, known: Provenance) -> dict[str, str]:
@@ -224,7 +289,7 @@ def _write_tables(network: Network, intervals: Mapping[str, Ends], words: str) -
         cards.append(f'<div class="card"><h3>{escape(name)}{escape(given)}</h3>{table}</div>')
     rest = len(network.nodes) - MOST_TABLES
     more = f"<p class='note'>{rest} more tables are in the document.</p>" if rest > 0 else ""
-    return f'<h2>The tables</h2><p>{escape(words)}</p><div class="tables">{"".join(cards)}</div>{more}'
+    return f'<h2 id="tables">The tables</h2><p>{escape(words)}</p><div class="tables">{"".join(cards)}</div>{more}'
 
 
 def _write_ledger(said: Statement, known: Provenance) -> str:
@@ -240,9 +305,14 @@ def _write_ledger(said: Statement, known: Provenance) -> str:
         if said.durable
         else " The ledger was kept in memory only: this is a simulation, not a release of real data."
     )
+    bought = (
+        ""
+        if said.allowance is None
+        else f" (the ρ that the whole budget, {escape(spell(said.budget))}, buys)"
+    )
     return (
-        f"<h2>The ledger</h2><p>Account <strong>{escape(said.account)}</strong>: "
-        f"{escape(spell(said.spent))} spent of {escape(spell(said.budget))}, "
+        f"<h2 id='ledger'>The ledger</h2><p>Account <strong>{escape(said.account)}</strong>: "
+        f"{escape(spell(said.spent))} spent of {escape(spell(said.whole))}{bought}, "
         f"of which {escape(spell(known.cost))} on this release.{lasting}</p>"
         f"{draw_shares(_cut_budget(said, known))}"
         f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>'
@@ -253,7 +323,7 @@ def _write_ledger(said: Statement, known: Provenance) -> str:
 
 
 def _cut_budget(said: Statement, known: Provenance) -> Sequence[tuple[str, float]]:
-    whole, spent, here = said.budget.amounts[0], said.spent.amounts[0], require_finite(known.cost).amounts[0]
+    whole, spent, here = said.whole.amounts[0], said.spent.amounts[0], require_finite(known.cost).amounts[0]
     return [("before", float((spent - here) / whole)), ("here", float(here / whole))]
 
 
@@ -269,7 +339,7 @@ def _write_use(network: Network, name: str, said: Statement) -> str:
     anchor = f", ledger anchor {said.events}:{said.head[:12]}…"
     cite = f"A differentially private Bayesian network of {name}, published with discreet{anchor}."
     return (
-        "<h2>How to use, check and cite it</h2><p>The network is in <code>release.json</code>, and in "
+        "<h2 id='use'>How to use, check and cite it</h2><p>The network is in <code>release.json</code>, and in "
         "<code>network.bif</code> for other Bayesian-network tools. Queries and synthetic rows cost no more privacy, "
         f"however many.</p><pre>{escape(commands)}</pre><p>Cite as: {escape(cite)}</p>"
     )

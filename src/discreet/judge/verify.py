@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
 
 from discreet.judge.costs import check_noise, name_table
 from discreet.judge.replay import find_obstacle, replay
+from discreet.networks.formats.digits import DIGITS, find_strange, is_published, round_number
 from discreet.networks.formats.documents import MAX_BYTES, load_strictly
-from discreet.networks.formats.release import RELEASE, Release, parse_release, state_promise
+from discreet.networks.formats.release import RELEASE, Release, format_release, parse_release, state_promise
+from discreet.networks.formats.signature import check_signature, read_public, write_signature
 from discreet.values.budget import Budget, Finite, Infinite, require_finite
 from discreet.values.errors import DiscreetError, FormatError
-from discreet.values.files import read_text
+from discreet.values.files import decode_text, packs_more, read_bytes
+from discreet.values.statement import Statement
 from discreet.values.text import show
 
 if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
-
-TOLERANCE = 1e-9
-"""How far a probability that is derived again may be off: other machines add in another order."""
 
 
 class _Problem(DiscreetError):
@@ -36,9 +35,26 @@ class _Unchecked(DiscreetError):
     """Something that could not be looked at, and why."""
 
 
-def verify_file(path: str | os.PathLike[str], ledger: Ledger | None = None) -> Verification:
-    """Check the release in a file; something that is not a release at all is refused."""
-    text, name = read_text(path, MAX_BYTES), os.fspath(path)
+def verify_file(
+    path: str | os.PathLike[str], ledger: Ledger | None = None, key: str | os.PathLike[str] | None = None
+) -> Verification:
+    """Check the release in a file; something that is not a release at all is refused.
+
+    With the custodian's public `key`, the signature beside it is checked as well.
+    """
+    if key is not None:
+        read_public(key)  # refused before anything else is looked at
+    return _verify_bytes(read_bytes(path, MAX_BYTES), path, ledger, key)
+
+
+def _verify_bytes(
+    data: bytes,
+    path: str | os.PathLike[str],
+    ledger: Ledger | None,
+    key: str | os.PathLike[str] | None = None,
+) -> Verification:
+    name = os.fspath(path)
+    text = decode_text(data, name)
     try:
         release = parse_release(text, name)
     except FormatError as error:
@@ -53,7 +69,40 @@ def verify_file(path: str | os.PathLike[str], ledger: Ledger | None = None) -> V
         ):
             raise
         return Verification((Check("form", False, str(error)),))
-    return verify(release, ledger)
+    found = verify(release, ledger)
+    other = _find_respelling(data, format_release(release).encode(), path)
+    form = found.checks[0] if other is None else Check("form", False, other)
+    signed = [] if key is None else [_run("signature", lambda: _check_signature(path, data, key))]
+    return Verification((form, *found.checks[1:], *signed))
+
+
+def sign_file(
+    path: str | os.PathLike[str], key: str | os.PathLike[str], ledger: Ledger | None = None
+) -> Path:
+    """Sign the release in a file with a private key; refused unless all that can be checked of it adds up."""
+    data = read_bytes(path, MAX_BYTES)  # once: what is signed is what was checked
+    found = _verify_bytes(data, path, ledger)
+    if found.problems:
+        raise FormatError(f"{os.fspath(path)}: not signed, because it does not add up: {found.problems[0]}")
+    return write_signature(path, data, key)
+
+
+def _check_signature(path: str | os.PathLike[str], data: bytes, key: str | os.PathLike[str]) -> str:
+    problem = check_signature(path, data, key)
+    if problem is not None:
+        raise _Problem(problem)
+    return f"the key in {os.fspath(key)} vouches for every byte of it, the anchor of its ledger included"
+
+
+def _find_respelling(data: bytes, canonical: bytes, path: str | os.PathLike[str]) -> str | None:
+    """Where a file is not the bytes that discreet writes for its release; whatever is beside them nobody checks."""
+    if data != canonical:
+        lines = zip_longest(data.split(b"\n"), canonical.split(b"\n"))
+        line = next(i for i, (one, other) in enumerate(lines, 1) if one != other)
+        return f"not the same document: line {line} is not as discreet writes it (white space, order or spelling)"
+    if packs_more(path, MAX_BYTES):
+        return "the gzip file holds more than the document; unpack it, and check that"
+    return None
 
 
 def verify(release: Release, ledger: Ledger | None = None) -> Verification:
@@ -157,16 +206,21 @@ def _check_account(release: Release) -> str:
     said = known.statement
     if said is None:
         raise _Unchecked("the release says nothing about an account")
-    cost, spent, budget, loss = require_finite(known.cost), said.spent, said.budget, said.loss
+    cost, spent, loss = require_finite(known.cost), said.spent, said.loss
     if said.unit != known.unit:
         raise _Problem(f"the account protects {said.unit}, the release {known.unit}")
     if not cost <= spent:
         raise _Problem(f"the release cost {cost}, but only {spent} was spent from the account")
-    if not spent <= budget:
-        raise _Problem(f"{spent} was spent of a budget of {budget}")
+    if not spent <= said.whole:
+        raise _Problem(f"{spent} was spent of {_name_budget(said)}")
     if not isinstance(loss, Infinite) and loss != spent:
         raise _Problem(f"the loss is stated as {loss}, but {spent} was spent")
-    return f"{cost} of this release is part of {spent} spent, of a budget of {budget}"
+    return f"{cost} of this release is part of {spent} spent, of {_name_budget(said)}"
+
+
+def _name_budget(said: Statement) -> str:
+    bought = "" if said.allowance is None else f"the {said.allowance} that is bought by "
+    return f"{bought}a budget of {said.budget}"
 
 
 def _check_schema(release: Release) -> str:
@@ -190,11 +244,14 @@ def _check_numbers(release: Release) -> str:
     assert again.provenance is not None
     if again.dag != network.dag:
         raise _Problem("the learner finds another graph from these answers")
+    if json.dumps(again.schema.to_json()) != json.dumps(network.schema.to_json()):
+        raise _Problem("the attributes and levels that the encoding adds are not those that it derives")
     for mine, published in zip(again.cpts, network.cpts, strict=True):
-        off = float(np.abs(mine.values - published.values).max())
-        if not off <= TOLERANCE:
+        at = find_strange(published.values, mine.values)
+        if at is not None:
             raise _Problem(
-                f"the table of {show(mine.axes[-1])} does not follow from the measurements: it is off by {off:.3g}"
+                f"the table of {show(mine.axes[-1])} does not follow from the measurements: "
+                f"it holds {published.values.flat[at]!s} where {round_number(mine.values.flat[at])} is derived"
             )
     for what, mine_, published_ in (
         ("the predicted errors", dict(again.provenance.predicted_error), dict(known.predicted_error)),
@@ -203,14 +260,16 @@ def _check_numbers(release: Release) -> str:
         different = next(_compare(mine_, published_), None)
         if different is not None:
             raise _Problem(f"{what} do not follow from the measurements: {different}")
-    return f"{known.learner}, run again on the published tables, gives the same network within {TOLERANCE:g}"
+    return (
+        f"{known.learner}, run again on the published tables, gives the same network to all {DIGITS} digits"
+    )
 
 
 def _compare(mine: object, published: object, where: str = "") -> Iterator[str]:
-    """Where two values of JSON differ by more than the tolerance."""
+    """Where two values of JSON differ: numbers by a digit that is published, keys in their order."""
     if isinstance(mine, Mapping) and isinstance(published, Mapping):
-        if set(mine) != set(published):
-            yield f"{where or 'the whole'} has other keys"
+        if list(mine) != list(published):
+            yield f"{where or 'the whole'} has other keys, or in another order"
             return
         for key in mine:
             yield from _compare(mine[key], published[key], f"{where}, {key}" if where else str(key))
@@ -219,10 +278,10 @@ def _compare(mine: object, published: object, where: str = "") -> Iterator[str]:
     ):
         for i, (one, other) in enumerate(zip(mine, published, strict=True)):
             yield from _compare(one, other, f"{where}, {i + 1}")
-    elif isinstance(mine, float) and isinstance(published, float | int) and not isinstance(published, bool):
-        if not math.isclose(mine, published, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
-            yield f"{where} is {published:.12g}, not {mine:.12g}"
-    elif mine != published or isinstance(mine, bool) != isinstance(published, bool):
+    elif isinstance(mine, float) and isinstance(published, float):
+        if repr(float(mine)) != repr(published) and not is_published(published, mine):
+            yield f"{where} is {published}, not {round_number(mine)}"
+    elif mine != published or type(mine) is not type(published):
         yield f"{where} is {show(published)}, not {show(mine)}"
 
 
@@ -261,6 +320,11 @@ def _check_ledger(release: Release, ledger: Ledger | None) -> str:
 
 Outcome = Literal["adds up", "does not add up", "not all checked"]
 
+ALONE = (
+    "it adds up, but nobody vouches for it: without the ledger (--ledger) or the custodian's key (--key), anybody "
+    "could have written it"
+)
+"""What the answer is worth if there was nothing to hold the document against but itself."""
 OPTIONAL = frozenset({"ledger"})
 """What a reader may leave out without leaving the release unchecked: only the custodian has the ledger."""
 
@@ -316,7 +380,10 @@ class Verification:
         if not self.sound:
             missing = [name for name in self.unchecked if name not in OPTIONAL]
             return f"nothing is wrong in what was checked, but not checked: {', '.join(missing)}"
-        return "it adds up" if not self.unchecked else "it adds up; it was not held against a ledger"
+        if not self.unchecked:
+            return "it adds up"
+        signed = any(check.name == "signature" for check in self.checks)
+        return "it adds up and is signed; it was not held against a ledger" if signed else ALONE
 
     def to_json(self) -> dict[str, Any]:
         """The outcome as plain values."""

@@ -1,5 +1,17 @@
 """The command line: each command is one call into the library."""
 
-from discreet.doors.cli.main import app, main
+from __future__ import annotations
 
-__all__ = ["app", "main"]
+from collections.abc import Sequence
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 fine, 1 a check found problems, 2 bad input in one line."""
+    try:
+        from discreet.doors.cli.commands import run  # here: Ctrl-C while the commands load is Ctrl-C too
+
+        return run(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.values.errors import QueryError
+from discreet.values.errors import DiscreetError, QueryError
 
 if TYPE_CHECKING:
-    from discreet.networks.answer import Answer, Decision, EventProbability, Explanation
+    from discreet.networks.answer import Answer, Decision, EventProbability, Explanation, Figure
     from discreet.networks.credal_network import CredalNetwork
     from discreet.networks.network import Network
 
@@ -30,7 +31,7 @@ def query(
     questions: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="QUESTION", help='For example "P(lung | smoke=yes)" or "MAP(lung | dysp=yes)".'
+            metavar="QUESTION", help='For example "P(lung | smoke=yes)" or "mean(age | smoke=yes)".'
         ),
     ] = None,
     file: Annotated[
@@ -46,28 +47,59 @@ def query(
             "(guaranteed; may take minutes), or about 95 % of them (calibrated, narrower).",
         ),
     ] = None,
+    of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="table|network|world",
+            show_default="network if the graph was given, else table",
+            help="Whose answer lies in the intervals: the table's own, that of the network without the noise (which "
+            "assumes the graph), or that of the population of which the rows are a sample.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask what-if questions: distributions, probabilities, the most probable explanation; intervals stand beside."""
     from discreet.networks.credal_network import CredalNetwork
     from discreet.networks.formats.release import find_network, read
-    from discreet.networks.intervals import Intervals
-    from discreet.networks.question import Question, check_intervals
+    from discreet.networks.intervals import Intervals, Whose
+    from discreet.networks.question import check_intervals
+    from discreet.networks.written import parse
 
     asked = [*(questions or []), *(_read_lines(file) if file else [])]
     if not asked:
         raise QueryError('no question; write for example "P(lung | smoke=yes)"')
-    parsed = [Question.parse(text) for text in asked]  # a typing error in the last one costs no waiting
-    kind = Intervals.read(interval)
+    parsed = [_attempt(len(asked), lambda text=text: parse(text)) for text in asked]  # type: ignore[misc]
+    kind, subject = Intervals.read(interval), Whose.read(of)
     found = read(network)
     model = found if isinstance(found, CredalNetwork) else find_network(found, network)
-    check_intervals(model, kind)
+    check_intervals(model, kind, subject)
     _warn_of_stray_bits(model)
+    refused = False
     for text, question in zip(asked, parsed, strict=True):
-        answer = question.ask(model, kind)
+        answer: Any = question
+        if not isinstance(question, DiscreetError):
+            answer = _attempt(len(asked), lambda question=question: question.ask(model, kind, subject))  # type: ignore[misc]
+        if isinstance(answer, DiscreetError):
+            refused = True
+            typer.echo(f"error: {answer}", err=True)
+            if as_json:
+                typer.echo(json.dumps({"question": text, "error": str(answer)}, ensure_ascii=False))
+            continue
         typer.echo(
             json.dumps(_to_json(text, answer), ensure_ascii=False) if as_json else _to_text(text, answer)
         )
+    if refused:
+        raise typer.Exit(2)
+
+
+def _attempt(asked: int, work: Callable[[], Any]) -> Any:
+    """What the work gives, or its refusal: one bad question among several does not take the others with it."""
+    try:
+        return work()
+    except DiscreetError as error:
+        if asked == 1:
+            raise
+        return error
 
 
 def synthesize(
@@ -81,21 +113,59 @@ def synthesize(
         list[str] | None,
         typer.Option(metavar="NAME=LEVEL", help="Only rows with this level; may be given several times."),
     ] = None,
-    numbers: Annotated[
-        bool, typer.Option("--numbers", help="Write binned numbers as draws inside their bin, not as bins.")
+    labels: Annotated[
+        bool,
+        typer.Option("--labels", help="Write the labels of levels, such as bins, not values of their types."),
     ] = False,
+    independent: Annotated[
+        bool,
+        typer.Option(
+            "--independent",
+            help="Draw every row by itself, instead of rows whose counts follow the network as closely as they can.",
+        ),
+    ] = False,
+    tables: Annotated[
+        int | None,
+        typer.Option(
+            help="Write so many tables, each from a plausible network of its own: out-1.csv, out-2.csv, …; what they "
+            "say is combined by dc.combine, with honest standard errors."
+        ),
+    ] = None,
 ) -> None:
-    """Draw synthetic rows from a network, all of them or only those with certain levels."""
+    """Draw synthetic rows from a network, all of them or only those with certain levels.
+
+    Counts of the rows are as near to what the network expects as that many rows can be; each row is still a fair draw.
+    """
     from discreet.networks.formats.release import read_model
     from discreet.networks.question import read_levels
 
     model = read_model(network)
-    drawn = model.sample(rows, rng=seed, given=read_levels(given or []))
+    if tables is not None:
+        _write_tables(model, out, rows, seed, read_levels(given or []), labels, tables)
+        return
+    drawn = model.sample(rows, rng=seed, given=read_levels(given or []), balanced=not independent)
     if sys.stderr.isatty():
-        _write_with_bar(drawn, out, rows, numbers)
+        _write_with_bar(drawn, out, rows, labels)
     else:
-        drawn.write(out, numbers=numbers)
+        drawn.write(out, labels=labels)
     typer.echo(f"{rows:,} rows of {len(model.declared)} attributes, seed {seed}: {out}")
+
+
+def _write_tables(
+    model: Network, out: Path, rows: int, seed: int, given: dict[str, Any], labels: bool, tables: int
+) -> None:
+    """Write independent rows of several plausible networks, one file for each."""
+    from discreet.networks.ensemble import draw_networks
+
+    if tables < 2:
+        raise QueryError(f"--tables must be 2 or more, so that they show how much is open, not {tables}")
+    for number, drawn in enumerate(draw_networks(model, tables, rng=seed), start=1):
+        path = out.with_name(f"{out.stem}-{number}{out.suffix}")
+        drawn.sample(rows, rng=seed + number, given=given).write(path, labels=labels)
+    typer.echo(
+        f"{tables} tables of {rows:,} rows, seed {seed}: {out.with_name(f'{out.stem}-1{out.suffix}')} and so on; "
+        "analyse each as if it were real and put the estimates and their variances into dc.combine"
+    )
 
 
 def _warn_of_stray_bits(model: Network | CredalNetwork) -> None:
@@ -110,13 +180,13 @@ def _warn_of_stray_bits(model: Network | CredalNetwork) -> None:
         )
 
 
-def _write_with_bar(drawn: Any, out: Path, rows: int, numbers: bool) -> None:
+def _write_with_bar(drawn: Any, out: Path, rows: int, labels: bool) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("rows", total=rows)
-        drawn.write(out, numbers=numbers, progress=lambda done: bar.advance(task, done))
+        drawn.write(out, labels=labels, progress=lambda done: bar.advance(task, done))
 
 
 def _read_lines(file: Path) -> list[str]:
@@ -126,7 +196,7 @@ def _read_lines(file: Path) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def _to_text(text: str, answer: Answer | EventProbability | Explanation | Decision) -> str:
+def _to_text(text: str, answer: Answer | EventProbability | Explanation | Decision | Figure) -> str:
     from discreet.networks.answer import EventProbability, Explanation
 
     if isinstance(answer, EventProbability):
@@ -139,8 +209,10 @@ def _to_text(text: str, answer: Answer | EventProbability | Explanation | Decisi
     return str(answer)
 
 
-def _to_json(text: str, answer: Answer | EventProbability | Explanation | Decision) -> dict[str, Any]:
-    from discreet.networks.answer import Decision, EventProbability, Explanation
+def _to_json(
+    text: str, answer: Answer | EventProbability | Explanation | Decision | Figure
+) -> dict[str, Any]:
+    from discreet.networks.answer import Decision, EventProbability, Explanation, Figure
 
     if isinstance(answer, Explanation):
         return {"question": text, "levels": answer.levels, "probability": answer.probability}
@@ -149,8 +221,12 @@ def _to_json(text: str, answer: Answer | EventProbability | Explanation | Decisi
             "question": text,
             "certainly one of": list(answer.levels),
             "seen to be best": list(answer.seen),
+            **({"meaning": answer.meaning} if answer.meaning else {}),
         }
     meaning = {"meaning": answer.meaning} if answer.meaning else {}
+    if isinstance(answer, Figure):
+        ends = {} if answer.lower is None else {"lower": answer.lower, "upper": answer.upper}
+        return {"question": text, "value": answer.value, **ends, **meaning}
     if isinstance(answer, EventProbability):
         ends = {} if answer.lower is None else {"lower": answer.lower, "upper": answer.upper}
         return {"question": text, "probability": answer.probability, **ends, **meaning}

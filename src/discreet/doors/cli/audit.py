@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from discreet.judge.audit import Audit
 
 WARNING = (
-    "warning: --members holds private rows, and no budget pays for what this audit says about them: "
+    "warning: {option} holds private rows, and no budget pays for what this audit says about them: "
     "keep its results to yourself."
 )
 
@@ -26,14 +26,23 @@ def audit(
         ),
     ],
     members: Annotated[
-        str, typer.Option(metavar="FILE", help="Rows behind the release: all, or a random sample. Private!")
-    ],
+        str | None,
+        typer.Option(metavar="FILE", help="Rows behind the release: all, or a random sample. Private!"),
+    ] = None,
     reference: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="FILE", help="Rows of other people from the same population: what an attacker holds."
         ),
-    ],
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Instead of both, one table: a trial release like this one is made of one half of it and attacked, "
+            "and the other half is the reference. Private!",
+        ),
+    ] = None,
     schema: Annotated[
         str | None, typer.Option(metavar="FILE", help="The schema (.toml) of synthetic rows.")
     ] = None,
@@ -45,6 +54,13 @@ def audit(
     delta: Annotated[str | None, typer.Option(help="The promised δ, together with --epsilon.")] = None,
     rho: Annotated[
         str | None, typer.Option(help="The promised ρ (zCDP), if the release does not say.")
+    ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column with people's ids, if the release does not say."),
+    ] = None,
+    at_most: Annotated[
+        int | None, typer.Option(help="How many rows of each person count, together with --person.")
     ] = None,
     complete: Annotated[
         bool,
@@ -81,14 +97,18 @@ def audit(
         choose_budget(epsilon=epsilon, delta=delta, rho=rho, what="give the promise as") if stated else None
     )
     document = None if report is None else read_release(release)  # told before the work, not after it
-    typer.echo(WARNING, err=True)
+    if members is not None or split is not None:
+        typer.echo(WARNING.format(option="--members" if split is None else "--split"), err=True)
     found = run_audit(
         release,
         members=members,
         reference=reference,
+        split=split,
         schema=schema,
         graph=graph,
         promise=promise,
+        person=person,
+        at_most=at_most,
         complete=complete,
         errors=levels,
         confidence=confidence,

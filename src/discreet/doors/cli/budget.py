@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.cli.terminal import AsJson, AtMost, Person, open_console, print_json
+from discreet.doors.cli.terminal import AsJson, AtMost, PerPerson, Person, open_console, print_json
 
 if TYPE_CHECKING:
     from discreet.core.book import Account, Entry
@@ -35,6 +35,7 @@ def init(
     ] = None,
     person: Person = None,
     at_most: AtMost = None,
+    per_person: PerPerson = None,
 ) -> None:
     """Open an account with a budget that is set once; make the ledger if there is none."""
     from discreet.core.book import spell
@@ -44,11 +45,15 @@ def init(
     from discreet.values.unit import Unit
 
     budget = choose_budget(epsilon=epsilon, delta=delta, rho=rho, what="give the budget as")
-    kind = Unit.choose(unit, person, at_most) or Unit.ADD_REMOVE
+    kind = Unit.choose(unit, person, at_most, per_person) or Unit.ADD_REMOVE
     require_line("an account name", account)  # before the ledger is made: a refusal leaves nothing behind
     with open_ledger(ledger, create=True) as opened:
         made = opened.open_account(account, budget, kind)
         typer.echo(f"account {made.name!r}: budget {spell(made.budget)}, unit {made.unit}")
+        if made.allowance != made.budget:
+            typer.echo(
+                f"it buys {spell(made.allowance)}, in which spends are counted; δ is paid once for all of them"
+            )
         typer.echo(f"ledger  {opened.description}")
         typer.echo(f"anchor  {opened.head()}")
 
@@ -118,6 +123,7 @@ def _describe(ledger: Ledger, accounts: tuple[Account, ...]) -> dict[str, Any]:
                 "opened": account.time,
                 "unit": account.unit.value,
                 "budget": account.budget.to_json(),
+                "allowance": account.allowance.to_json(),
                 "spent": account.spent.to_json(),
                 "remaining": account.remaining.to_json(),
                 "loss": account.loss.to_json(),
@@ -154,6 +160,8 @@ def _print_tables(ledger: Ledger, accounts: tuple[Account, ...]) -> None:
     for account in accounts:
         console.print(Text(f"\naccount {account.name}, unit {account.unit}", style="bold"))
         console.print(Text(f"  budget    {spell(account.budget)}"))
+        if account.allowance != account.budget:
+            console.print(Text(f"  buys      {spell(account.allowance)}"))
         console.print(Text(f"  spent     {spell(account.spent)}"))
         console.print(Text(f"  remaining {spell(account.remaining)}"))
         for reveal in account.reveals:

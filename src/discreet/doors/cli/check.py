@@ -1,4 +1,4 @@
-"""`discreet verify`, `compare` and `report`: does a release add up, how far are two networks apart, and a page."""
+"""`discreet verify`, `statement`, `compare` and `report`: what a release claims, whether it adds up, pages on it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.doors.cli.terminal import AsJson, open_console, print_json
+from discreet.values.errors import DataError
 
 if TYPE_CHECKING:
     from discreet.judge.comparison import NetworkDistance
@@ -22,16 +23,20 @@ def verify(
         str | None,
         typer.Option(metavar="LEDGER", help="Also compare the release with the ledger that paid for it."),
     ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="PUBLIC", help="Also check the signature, by the custodian's public key."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Recompute everything that follows from the published tables, and say what does not add up.
 
-    Needs no rows, and without --ledger only the document. Exit code 0 if all adds up, 1 if something does not or could
-    not be checked (a ledger that was not given does not count), 2 if the file is not a release.
+    Needs no rows, and without --ledger and --key only the document. Exit code 0 if all adds up, 1 if something does
+    not or could not be checked (a ledger or key that was not given does not count), 2 if the file is not a release.
     """  # fmt: skip
     from discreet.doors.library import verify as run
 
-    found = run(release, ledger)
+    found = run(release, ledger, key=key)
     if as_json:
         print_json(found.to_json())
     else:
@@ -40,8 +45,80 @@ def verify(
         raise typer.Exit(1)
 
 
-def compare(one: Model, other: Model, as_json: AsJson = False) -> None:
-    """Compare two networks over the same attributes: conditionals by L1 and KL, marginals by total variation."""
+def keys(
+    private: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The private key to make; the public one gets .pub added.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Make a key to sign releases with: a private one, which only you may read, and a public one for everybody.
+
+    Give readers the public key on another way than the releases, such as your web site.
+    """
+    from discreet.networks.formats.signature import make_keys
+
+    public = make_keys(private)
+    if as_json:
+        print_json({"private": str(private), "public": str(public)})
+    else:
+        typer.echo(f"private  {private}  (keep it; whoever has it can sign in your name)")
+        typer.echo(f"public   {public}  (publish it)")
+
+
+def sign(
+    release: Document,
+    key: Annotated[Path, typer.Option(metavar="PRIVATE", help="Your private key, made by `discreet keys`.")],
+    ledger: Annotated[
+        str | None, typer.Option(metavar="LEDGER", help="First compare the release with this ledger.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sign a release, so that everybody who has your public key can tell it from a forgery.
+
+    The signature is written beside it, as RELEASE.sig; a release that does not add up is refused.
+    """
+    from discreet.doors.library import sign as run
+
+    written = run(release, key, ledger=ledger)
+    if as_json:
+        print_json({"written": str(written)})
+    else:
+        typer.echo(written)
+
+
+def compare(
+    one: Model,
+    other: Model,
+    rows: Annotated[
+        bool,
+        typer.Option(
+            "--rows", help="Compare real rows with synthetic ones: two files of rows, for the custodian."
+        ),
+    ] = False,
+    schema: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --rows: the schema of both files (.toml).")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="With --rows: write a page, which is private."),
+    ] = None,
+    predict: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --rows: the attribute to predict. [default: the last few]"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two networks, or with --rows real rows with synthetic ones.
+
+    Networks over the same attributes: conditionals by L1 and KL, marginals by total variation. Rows: marginals, pairs,
+    missing values, rare levels, correlations, and prediction. That is computed from private rows without a budget, so
+    it is for the custodian alone.
+    """
+    if rows:
+        _compare_rows(one, other, schema, out, predict, as_json)
+        return
+    if schema is not None or out is not None or predict is not None:
+        raise DataError("--schema, --out and --predict are for rows; add --rows to compare two files of rows")
     from discreet.judge.comparison import compare as run
 
     found = run(one, other)
@@ -49,6 +126,44 @@ def compare(one: Model, other: Model, as_json: AsJson = False) -> None:
         print_json(found.to_json())
     else:
         _print_distances(found)
+
+
+def _compare_rows(
+    one: str, other: str, schema: Path | None, out: Path | None, predict: str | None, as_json: bool
+) -> None:
+    from discreet.entrance import read_codes
+    from discreet.judge.fidelity import compare_rows, make_fidelity_page
+    from discreet.values.files import write_text
+    from discreet.values.schema import Schema
+
+    if schema is None:
+        raise DataError("rows can only be compared with their schema; give it with --schema FILE.toml")
+    known = Schema.read(schema)
+    real, made = read_codes(one, known), read_codes(other, known)
+    found = compare_rows(real, made, known, predict)
+    if out is not None:
+        write_text(out, make_fidelity_page(found, real, made, known))
+    if as_json:
+        print_json(found.to_json())
+        return
+    typer.echo(
+        "For the custodian only: this is computed from private rows, and no budget paid for it.", err=True
+    )
+    typer.echo(f"{found.rows[0]:,} real and {found.rows[1]:,} synthetic rows")
+    for name, off in sorted(found.marginals.items(), key=lambda item: -item[1])[:12]:
+        typer.echo(f"  {name}: marginals {off:.4f} apart (total variation)")
+    if found.pairs:
+        pair, off = max(found.pairs.items(), key=lambda item: item[1])
+        typer.echo(
+            f"pairs: {sum(found.pairs.values()) / len(found.pairs):.4f} on average, most {' × '.join(pair)}: {off:.4f}"
+        )
+    for guess in found.predictions:
+        typer.echo(
+            f"predicting {guess.target} by {guess.model}: right {guess.from_synthetic:.3f} after synthetic rows, "
+            f"{guess.from_real:.3f} after real ones, {guess.guess:.3f} without a model"
+        )
+    if out is not None:
+        typer.echo(out)
 
 
 def report(
@@ -66,6 +181,21 @@ def report(
         print_json({"written": str(out)})
     else:
         typer.echo(out)
+
+
+def statement(release: Document, as_json: AsJson = False) -> None:
+    """Print what a release claims about privacy, on one page, point by point as NIST SP 800-226 asks.
+
+    What only the custodian knows comes from `discreet release --about FILE`; a point that is still open is listed.
+    """  # fmt: skip
+    from discreet.judge.claim import state_claim
+    from discreet.networks.formats.release import read_release
+
+    found = state_claim(read_release(release))
+    if as_json:
+        print_json(found.to_json())
+    else:
+        typer.echo(found.explain())
 
 
 def _print_distances(found: NetworkDistance) -> None:

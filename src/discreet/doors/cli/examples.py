@@ -37,7 +37,8 @@ Run these here, in this folder:
     discreet query published/release.json "{question}"
     discreet synthesize published/release.json --rows 1000 --out published/synthetic.csv
 
-Everything in the folder `published` may be published; open `published/report.html` in a browser.
+Everything in the folder `published` may be published. Open `published/explorer.html` in a browser and click a bar;
+`published/report.html` says what is promised.
 """
 QUESTIONS = {
     "asia": "P(lung | smoke=yes, xray=yes)",
@@ -73,7 +74,7 @@ def write_example(network: Network, name: str, folder: Path, rows: int) -> list[
     """Write the files of an example; files of these names that hold something else are left alone and refused."""
     from discreet.networks.formats.bif import format_bif
     from discreet.values.files import make_folder, write_text
-    from discreet.values.schema.document import write_toml
+    from discreet.values.schema.formats.toml import write_toml
 
     texts = {
         "schema.toml": f"# What patients.csv may hold. All of it is public.\n{write_toml(network.schema)}",

@@ -7,14 +7,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from warnings import catch_warnings, simplefilter
 
 import typer
 
-from discreet.doors.cli.schema import count_guesses
-from discreet.doors.cli.terminal import AsJson, AtMost, Person, print_json
-from discreet.values.errors import MechanismError
+from discreet.doors.cli.search_options import (
+    AsPrinted,
+    BetaOption,
+    DegreeOption,
+    EncodingName,
+    Forbidden,
+    Required,
+    ScoreOption,
+    SelectionOption,
+    Target,
+    ThetaOption,
+    Workload,
+    read_options,
+    read_tuning,
+    read_use,
+)
+from discreet.doors.cli.terminal import AsJson, AtMost, PerPerson, Person, print_json
+from discreet.values.errors import BudgetError, PromiseWarning
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from discreet.doors.release import Release
     from discreet.learning.greedy import Progress as Move
     from discreet.values.schema import Schema
@@ -51,30 +69,6 @@ LearnerName = Annotated[
         "[default: planned or adaptive]"
     ),
 ]
-EncodingName = Annotated[
-    str | None,
-    typer.Option(
-        "--encoding",
-        help="What privbayes searches: vanilla, binary (bits of codes) or hierarchical (groups of the schema's "
-        "taxonomies as parents). [default: vanilla]",
-    ),
-]
-Required = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--require",
-        metavar='"A -> B"',
-        help="An arrow that privbayes must put into the graph; may be given several times.",
-    ),
-]
-Forbidden = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--forbid",
-        metavar='"A -> B"',
-        help="An arrow that privbayes must leave out; may be given several times.",
-    ),
-]
 
 
 def release(
@@ -87,7 +81,10 @@ def release(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", metavar="PATH", help="A folder for document, BIF and report, or a .json file."
+            "--out",
+            "-o",
+            metavar="PATH",
+            help="A folder for document, BIF, report and explorer; or a .json file.",
         ),
     ],
     graph: GraphFile = None,
@@ -97,10 +94,19 @@ def release(
     unit: UnitName = None,
     person: Person = None,
     at_most: AtMost = None,
+    per_person: PerPerson = None,
     learner: LearnerName = None,
     encoding: EncodingName = None,
     require: Required = None,
     forbid: Forbidden = None,
+    target: Target = None,
+    workload: Workload = None,
+    score: ScoreOption = None,
+    beta: BetaOption = None,
+    k: DegreeOption = None,
+    theta: ThetaOption = None,
+    selection: SelectionOption = None,
+    as_printed: AsPrinted = False,
     request: Annotated[
         str | None,
         typer.Option(
@@ -115,25 +121,48 @@ def release(
         str | None,
         typer.Option(help='A new account\'s whole budget, e.g. "epsilon=2". [default: just this release]'),
     ] = None,
+    accept_guesses: Annotated[
+        bool,
+        typer.Option(
+            "--accept-guesses", help="Publish what a draft took from the rows, though nobody reviewed it."
+        ),
+    ] = False,
     memory: Annotated[str | None, typer.Option(help="Memory for counting, e.g. 512MB.")] = None,
+    about: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A .toml file with your own words: title, description, population, period, collection, contact, "
+            "licence. They are published.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn a network privately and write what may be published: the release document, BIF, a report.
+    """Learn a network privately and write what may be published: the release document, BIF, a report, the explorer.
 
     The ledger is debited before a row is counted. If it was interrupted, run the same command again: it finishes, or
     gives you the same files, and pays nothing twice.
     """  # fmt: skip
-    from discreet.doors.release import plan_files
+    from discreet.doors.release import plan_files, read_reviewed, read_schema
     from discreet.doors.release import release as make_release
+    from discreet.values.about import About
     from discreet.values.budget import read_budget
 
     whole = None if budget is None else read_budget(budget)
+    words = None if about is None else About.read(about)
     plan_files(out)  # a place that cannot be written is refused before anything is spent
-    declared = read_reviewed(schema)
+    declared = read_schema(schema) if accept_guesses else read_reviewed(schema)
     options = read_options(learner, declared, encoding, require, forbid)
+    options |= read_use(learner, graph, declared, target, workload)
+    tuning = {"score": score, "beta": beta, "k": k, "theta": theta, "selection": selection}
+    options |= read_tuning(learner, declared, encoding, tuning, as_printed=as_printed)
     if create_ledger and unit is None and person is None:
         _ask_about_people(data, declared, ledger, account)
-    with show_progress("counting, drawing noise, estimating") as progress:
+    with (
+        catch_warnings(record=True) as told,
+        show_progress("counting, drawing noise, estimating") as progress,
+    ):
+        simplefilter("always", PromiseWarning)
         made = make_release(
             data,
             declared,
@@ -147,18 +176,23 @@ def release(
             unit=unit,
             person=person,
             at_most=at_most,
+            per_person=per_person,
             create=create_ledger,
             learner=learner,
             options=options,
             request=request,
             memory=memory,
             progress=progress,
+            about=words,
         )
         paths = made.write(out)
+    for warning in told:
+        typer.echo(f"warning: {warning.message}", err=True)
     if as_json:
         print_json(_describe(made, paths))
         return
     typer.echo(made.promise)
+    typer.echo(made.describe_graph())
     _print_bill(made)
     for path in paths.values():
         typer.echo(path)
@@ -173,18 +207,61 @@ def plan(
     unit: UnitName = None,
     person: Person = None,
     at_most: AtMost = None,
+    per_person: PerPerson = None,
     learner: LearnerName = None,
     encoding: EncodingName = None,
     require: Required = None,
     forbid: Forbidden = None,
+    target: Target = None,
+    workload: Workload = None,
+    score: ScoreOption = None,
+    beta: BetaOption = None,
+    k: DegreeOption = None,
+    theta: ThetaOption = None,
+    selection: SelectionOption = None,
+    as_printed: AsPrinted = False,
     rows: Annotated[int, typer.Option(help="Your guess of the number of rows.", min=1)] = 10_000,
+    question: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="QUESTION",
+            help='Predict how wide the intervals of this answer would be, such as "P(lung | smoke)"; may be repeated.',
+        ),
+    ] = None,
+    for_width: Annotated[
+        tuple[float, str] | None,
+        typer.Option(
+            metavar="WIDTH QUESTION",
+            help='Find the ε whose guaranteed intervals are no wider, such as 0.02 "P(lung | smoke)".',
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a release would measure, with which noise, and how wrong it would be; nothing is read or spent."""
+    from discreet.doors.library import buy_width
     from discreet.doors.library import plan as make_plan
+    from discreet.doors.release import count_guesses, read_schema
+    from discreet.judge.widths import predict_width
 
-    declared = read_reviewed(schema)
+    declared = read_schema(schema)
+    guesses = count_guesses(schema)
+    if guesses:
+        typer.echo(f"warning: {schema} still has {guesses} guesses that nobody has reviewed", err=True)
     options = read_options(learner, declared, encoding, require, forbid)
+    options |= read_use(learner, graph, declared, target, workload)
+    tuning = {"score": score, "beta": beta, "k": k, "theta": theta, "selection": selection}
+    options |= read_tuning(learner, declared, encoding, tuning, as_printed=as_printed)
+    if for_width is not None:
+        given = {"--epsilon": epsilon, "--delta": delta, "--rho": rho, "--question": question}
+        named = [option for option, value in given.items() if value]
+        if named:
+            raise BudgetError(f"--for-width finds the budget: leave out {', '.join(named)}")
+        bought = buy_width(
+            *for_width, declared, graph, rows=rows, unit=unit, person=person, at_most=at_most, learner=learner,
+            options=options,
+        )  # fmt: skip
+        _print_bought(*for_width, bought, rows, as_json)
+        return
     found = make_plan(
         declared,
         graph,
@@ -195,50 +272,35 @@ def plan(
         unit=unit,
         person=person,
         at_most=at_most,
+        per_person=per_person,
         learner=learner,
         options=options,
     )
+    widths = [predict_width(found, text) for text in question or []]
     if as_json:
-        print_json(found.to_json())
+        wide = {"widths": [width.to_json() for width in widths]} if widths else {}
+        print_json({**found.to_json(), **wide})
     else:
-        typer.echo(found.explain())
+        typer.echo("\n".join([*map(str, widths), *([""] if widths else []), found.explain()]))
 
 
-def read_options(
-    learner: str | None,
-    schema: Schema,
-    encoding: str | None,
-    require: list[str] | None,
-    forbid: list[str] | None,
-) -> dict[str, Any]:
-    """The options of the learner; what cannot be meant is refused before a ledger is opened."""
-    from discreet.learning.parent_sets import Knowledge
-    from discreet.networks.formats.edges import parse_arrows
-    from discreet.values.schema.encoding import Encoding
-
-    given = {"--encoding": encoding, "--require": require, "--forbid": forbid}
-    named = [option for option, value in given.items() if value]
-    if named and learner != "privbayes":
-        raise MechanismError(f"{named[0]} works only with --learner privbayes")
-    encoded = Encoding.of(encoding or "vanilla", schema)
-    required = parse_arrows(require or (), schema, "--require")
-    forbidden = parse_arrows(forbid or (), schema, "--forbid")
-    Knowledge.read(encoded, required, forbidden, order=None, start=None)
-    asked = {"encoding": encoding, "required": required, "forbidden": forbidden}
-    return {name: value for name, value in asked.items() if value}
-
-
-def read_reviewed(schema: Path) -> Schema:
-    """The schema in a file, with a warning on the terminal if guesses of a draft are still in it."""
-    from discreet.values.schema import Schema
-
-    declared = Schema.read(schema)
-    guesses = count_guesses(schema)
-    if guesses:
-        typer.echo(
-            f"warning: {schema} still has {guesses} guesses of the draft that nobody has reviewed", err=True
+def _print_bought(width: float, question: str, epsilon: Fraction | None, rows: int, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "question": question,
+                "width": width,
+                "rows": rows,
+                "epsilon": None if epsilon is None else str(epsilon),
+            }
         )
-    return declared
+    elif epsilon is None:
+        typer.echo(f"no ε up to 16 buys intervals of width {width:g} for {question} with {rows:,} rows")
+    else:
+        typer.echo(
+            f"--epsilon {float(epsilon):g} buys guaranteed intervals of width {width:g} for {question} with {rows:,} "
+            "rows, if shares are about even; nothing was read and nothing was spent"
+        )
 
 
 @contextmanager

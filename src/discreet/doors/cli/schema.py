@@ -3,44 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.doors.cli.draft import draft
 from discreet.doors.cli.terminal import print_json
+
+if TYPE_CHECKING:
+    from discreet.values.schema import Schema
 
 app = typer.Typer(
     help="The public declaration of a table. Example: discreet schema draft patients.csv --out schema.toml"
 )
 
 
-@app.command(epilog="Example: discreet schema draft patients.csv --out schema.toml")
-def draft(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV, Parquet, Arrow, or file.duckdb::table.")],
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write the draft here, not to the terminal."),
-    ] = None,
-    levels: Annotated[int, typer.Option(help="Columns with more values are cut into bins or left out.")] = 20,
-) -> None:
-    """Propose a schema by looking at the rows; every such guess is marked, for you to review."""
-    from discreet.rows.draft import REVIEW, draft_schema
-    from discreet.values.errors import FormatError
-    from discreet.values.files import write_text
-
-    if out is not None and out.exists():
-        raise FormatError(
-            f"{out} already exists, and a draft does not replace it; delete it, or choose another name"
-        )
-    found = draft_schema(file, most_levels=levels)
-    schema, text = found.schema, found.format()
-    if out is None:
-        typer.echo(text, nl=False)
-        return
-    write_text(out, text)
-    typer.echo(
-        f"{out}: {len(schema)} of {len(found.proposals)} columns, {text.count(REVIEW)} guesses to review"
-    )
+app.command(epilog="Example: discreet schema draft patients.csv --out schema.toml")(draft)
 
 
 @app.command(epilog="Example: discreet schema check schema.toml patients.csv")
@@ -53,11 +31,27 @@ def check(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the schema as a JSON document.")] = False,
+    values: Annotated[
+        bool, typer.Option("--values", help="List values that do not fit, also if a release refuses none.")
+    ] = False,
 ) -> None:
-    """Check a schema, and with DATA whether every row fits it; says nothing about the rows but that they fit."""
+    """Check a schema, and with DATA whether every row fits it.
+
+    What does not fit is listed at once, with counts and with the line that would mend it: for the custodian only. Of a
+    schema that says for each attribute what becomes of values outside it, nothing is refused, and nothing of the rows
+    is shown but with --values.
+    """
+    from discreet.doors.release import count_guesses
+    from discreet.values.errors import DataError
     from discreet.values.schema import Schema
 
     declared = Schema.read(schema)
+    refused = _list_misfits(data, declared, values) if data is not None else 0
+    if refused:
+        raise DataError(
+            f"{data}: values of {refused} {'attributes' if refused > 1 else 'attribute'} do not fit {schema}; "
+            "a release would refuse them"
+        )
     if data is not None:
         from discreet.entrance import open_counter
 
@@ -70,12 +64,28 @@ def check(
     guesses = count_guesses(schema)
     if guesses:
         typer.echo(f"{guesses} guesses of the draft are not reviewed yet")
-    typer.echo("sound" if data is None else f"sound, and every row of {data} fits")
+    if declared.total:
+        typer.echo("total: every attribute says what becomes of values outside it, so no row is refused")
+    typer.echo("sound" if data is None or declared.total else f"sound, and every row of {data} fits")
 
 
-def count_guesses(schema: Path) -> int:
-    """How many guesses of a draft are still marked in a schema file."""
-    return schema.read_text("utf-8").count("review: this is public")
+def _list_misfits(data: str, schema: Schema, values: bool) -> int:
+    """Print what does not fit, and count the attributes of which a release would refuse some values."""
+    if "://" in data:
+        return 0  # a database says itself which value it refuses
+    from discreet.rows.misfits import find_misfits
+    from discreet.values.text import show
+
+    refused = [] if schema.total else find_misfits(data, schema) or []
+    for found in (find_misfits(data, schema, outside=True) or []) if values else refused:
+        name, many = found.attribute.name, "s" * (found.rows > 1)
+        typer.echo(f"[attributes.{name}]  # {found.rows:,} row{many} outside; {found.fate}")
+        for one in found.values:
+            typer.echo(f"  {show(one.value)} in {one.rows:,} row{'s' * (one.rows > 1)}: {one.mend}")
+        rest = found.rows - sum(one.rows for one in found.values)
+        if rest:
+            typer.echo(f"  other values in {rest:,} rows")
+    return len(refused)
 
 
 def _list_levels(levels: tuple[str, ...]) -> str:

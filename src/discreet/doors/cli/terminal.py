@@ -17,7 +17,18 @@ Person = Annotated[
     ),
 ]
 AtMost = Annotated[
-    int | None, typer.Option("--at-most", metavar="K", help="At most K rows of each person count.")
+    str | None,
+    typer.Option(
+        "--at-most", metavar="K", help="At most K rows of each person count, or auto: chosen privately."
+    ),
+]
+PerPerson = Annotated[
+    str | None,
+    typer.Option(
+        "--per-person",
+        metavar="rows|average",
+        help="Count a person's rows, or their average. [default: rows]",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 

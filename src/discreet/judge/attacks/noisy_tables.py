@@ -19,6 +19,10 @@ Among all scores that are linear in y, Fisher's tells the two apart best:
     score(x) = (φ(x) − μ)ᵀ (nC + D)⁻¹ (y − nμ).
 
 C is that of the reference rows, so the system is no larger than their number (Woodbury).
+
+**People.** A person with m rows in a cell adds m to it, so 1 becomes m in the first formula, a term for every cell that
+they have rows in. If more rows are there than count, m is hypergeometric and the likelihood the mean over it. The
+linear score is the sum over the person's rows. A row that counts w times is a person with w rows in one cell.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ import numpy.typing as npt
 
 from discreet.compute.inference.propagation import log_sum
 from discreet.judge.attacks.codes import Codes, Floats, count_rows, flatten_codes, take_rows
+from discreet.judge.attacks.units import Entries, Units
 from discreet.learning.learner import estimate_rows
 from discreet.values.measurement import Exact, Law, Measurement
 
@@ -52,53 +57,87 @@ def estimate_total(measurements: Sequence[Measurement]) -> int:
     return max(1, round(estimate_rows([found for found in measurements if found.rate == 1] or measurements)))
 
 
-def score_noisy(measurements: Sequence[Measurement], reference: Codes, rows: int, codes: Codes) -> Floats:
-    """The noise-aware log-likelihood ratio of every row of codes, added over the tables."""
-    score = np.zeros(count_rows(codes))
+def score_noisy(
+    measurements: Sequence[Measurement], reference: Units | Codes, rows: int, scored: Units | Codes
+) -> Floats:
+    """The noise-aware log-likelihood ratio of every unit, added over the tables."""
+    units = Units.read(scored)
+    score = np.zeros(units.number)
     for measurement in measurements:
-        if measurement.axes:  # a member and a stranger add the same to the total
-            weights = weigh_cells(measurement, reference, rows)
-            score += weights[flatten_codes(codes, measurement.axes, measurement.noisy.values.shape)]
+        if not measurement.axes:  # a member and a stranger add the same to the total
+            continue
+        entries = units.list_entries(measurement.axes, measurement.noisy.values.shape)
+        found = _score_entries(measurement, Units.read(reference), rows, entries, units.at_most)
+        score += np.bincount(entries.owners, found, units.number)
     return score
 
 
-def score_jointly(measurements: Sequence[Measurement], reference: Codes, rows: int, codes: Codes) -> Floats:
-    """Fisher's linear score of every row of codes, from all noisy tables of a release."""
+def score_jointly(
+    measurements: Sequence[Measurement], reference: Units | Codes, rows: int, scored: Units | Codes
+) -> Floats:
+    """Fisher's linear score of every unit, from all noisy tables of a release."""
+    units = Units.read(scored)
     tables = [found for found in measurements if found.axes and found.rate == 1]
-    score = np.zeros(count_rows(codes))
+    score = np.zeros(count_rows(units.codes))
     for table, weights in zip(tables, weigh_tables(tables, reference, rows), strict=True):
-        score += weights[flatten_codes(codes, table.axes, table.noisy.values.shape)]
+        score += weights[flatten_codes(units.codes, table.axes, table.noisy.values.shape)]
+    return units.add_up(score)
+
+
+def _score_entries(
+    measurement: Measurement, reference: Units, rows: int, entries: Entries, at_most: int
+) -> Floats:
+    """log Σ_m P(m)·(likelihood ratio of somebody who adds m to the cell) for each person and cell."""
+    low, high = entries.bound(at_most)
+
+    def weigh(counted: Integers, mine: npt.NDArray[np.bool_]) -> Floats:
+        found, added = np.empty(int(mine.sum())), (counted * entries.parts)[mine]
+        for amount in np.unique(added).tolist():
+            weights = weigh_cells(measurement, reference, rows, amount)
+            found[added == amount] = weights[entries.cells[mine][added == amount]]
+        return found
+
+    if (low == high).all():
+        return weigh(low, np.ones(len(low), dtype=np.bool_))
+    score = np.full(len(low), -np.inf)
+    for counted in range(int(low.min()), int(high.max()) + 1):
+        mine = (low <= counted) & (counted <= high)
+        if mine.any():
+            weights = weigh(np.full_like(low, counted), mine)
+            score[mine] = np.logaddexp(score[mine], entries.log_chance(counted, at_most, mine) + weights)
     return score
 
 
-def weigh_cells(measurement: Measurement, reference: Codes, rows: int) -> Floats:
-    """For every cell of a noisy table, flat, the log-likelihood ratio of somebody who would be in it."""
-    shape = measurement.noisy.values.shape
-    seen = np.bincount(flatten_codes(reference, measurement.axes, shape), minlength=measurement.cells)
+def weigh_cells(measurement: Measurement, reference: Units | Codes, rows: int, added: int = 1) -> Floats:
+    """For every cell of a noisy table, flat, the log-likelihood ratio of somebody with so many rows in it."""
+    if not added:
+        return np.zeros(measurement.cells)
+    seen = Units.read(reference).tally(measurement.axes, measurement.noisy.values.shape)
     first = np.add(seen, PSEUDO_COUNT, dtype=np.float64)
     rest = np.add(seen.sum() - seen, (measurement.cells - 1) * PSEUDO_COUNT, dtype=np.float64)
     noisy, rate = measurement.noisy.values.ravel(), float(measurement.rate)
     counted = max(1, round(rows * rate))
     if isinstance(measurement.law, Exact):
-        weights = _weigh_exact(noisy, first, rest, counted)
+        weights = added * _weigh_exact(noisy, first, rest, counted)
     else:
-        with_one = log_mixture(noisy - 1, first, rest, counted - 1, measurement.law)
-        weights = np.asarray(with_one - log_mixture(noisy, first, rest, counted, measurement.law))
+        with_them = log_mixture(noisy - added, first, rest, max(counted - added, 0), measurement.law)
+        weights = np.asarray(with_them - log_mixture(noisy, first, rest, counted, measurement.law))
     if rate == 1.0:
         return weights
     # In a sample a member is counted with the probability of the rate only.
     return np.asarray(np.logaddexp(math.log(rate) + weights, math.log1p(-rate)))
 
 
-def weigh_tables(tables: Sequence[Measurement], reference: Codes, rows: int) -> list[Floats]:
+def weigh_tables(tables: Sequence[Measurement], reference: Units | Codes, rows: int) -> list[Floats]:
     """(nC + D)⁻¹ (y − nμ), cut into the cells of each table.
 
     With Z the centred φ of R reference rows, C = ZᵀZ/R, and the inverse is
     D⁻¹ − D⁻¹Zᵀ ((R/n)·I + Z D⁻¹ Zᵀ)⁻¹ Z D⁻¹, where Z D⁻¹ Zᵀ only asks which two people share a cell.
     """
-    every = count_rows(reference)
+    known = Units.read(reference)
+    every = count_rows(known.codes)
     chosen = np.linspace(0, every - 1, min(every, MOST_REFERENCES)).astype(np.int64)
-    some = take_rows(reference, chosen)
+    some = take_rows(known.codes, chosen)
     size = len(chosen)
     kernel, projected = np.zeros((size, size), dtype=np.float32), np.zeros(size)
     surplus: list[Floats] = []
@@ -106,7 +145,8 @@ def weigh_tables(tables: Sequence[Measurement], reference: Codes, rows: int) -> 
     for table in tables:
         shape = table.noisy.values.shape
         place = flatten_codes(some, table.axes, shape)
-        mean = np.bincount(flatten_codes(reference, table.axes, shape), minlength=table.cells) / every
+        seen = known.tally(table.axes, shape)
+        mean = seen / seen.sum()
         noise = max(table.law.variance, LEAST_VARIANCE)
         excess = (table.noisy.values.ravel() - rows * mean) / noise
         kernel += np.equal(place[:, None], place).astype(np.float32) / np.float32(noise)

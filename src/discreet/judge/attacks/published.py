@@ -77,6 +77,14 @@ class Published:
             raise BudgetError(f"{self.name} itself promises {self.promise}; leave the amount out")
         return replace(self, promise=promise)
 
+    def protecting(self, unit: Unit | None) -> Published:
+        """The same for a unit that was stated elsewhere; one that the release states itself cannot be replaced."""
+        if unit is None:
+            return self
+        if self.unit is not None and self.unit != unit:
+            raise BudgetError(f"{self.name} itself protects {self.unit}; leave the unit out")
+        return replace(self, unit=unit)
+
     def _with(self, provenance: Provenance | None) -> Published:
         if provenance is None:
             return self

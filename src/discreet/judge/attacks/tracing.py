@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet.judge.attacks.ceiling import expect_power, limit_power
-from discreet.judge.attacks.codes import Codes, Floats, count_rows, join_rows, require_rows, take_rows
+from discreet.judge.attacks.codes import Codes, Floats, count_rows, join_rows
 from discreet.judge.attacks.flat_tables import FlatTables
 from discreet.judge.attacks.guess_bound import Guesses
 from discreet.judge.attacks.noisy_tables import estimate_total, score_jointly, score_noisy
@@ -25,10 +25,12 @@ from discreet.judge.attacks.published import Published
 from discreet.judge.attacks.recovery import recover_ratios
 from discreet.judge.attacks.reference import PSEUDO_COUNT, Reference, centre
 from discreet.judge.attacks.synthetic_rows import fit_tree, measure_nearest
+from discreet.judge.attacks.units import Units
 from discreet.judge.tails import chi_squared_tail
 from discreet.values.budget import Budget
 from discreet.values.errors import DataError
 from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 GUESSED_SHARES = (0.05, 0.2, 1.0)
 """To refute a promise, so many guesses are made, as shares of the number of members; fixed before any look."""
@@ -36,13 +38,16 @@ GUESSED_SHARES = (0.05, 0.2, 1.0)
 LEAST_ROWS = 20
 """Fewer members or strangers tell nothing."""
 
+MANY_ROWS = 8
+"""People with so many rows or more are one kind when members are compared with strangers."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attack:
     """A way to score people: higher for those who look like members."""
 
     name: str
-    score: Callable[[Codes], Floats]
+    score: Callable[[Units], Floats]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,11 +68,13 @@ class Tracing:
     """Reference rows to which the attacker fitted something."""
     shift: float
     """The p-value of the hypothesis that members and strangers come from one population."""
+    unit: Unit | None = None
+    """What is a member or not, and what the promise hides: a row, a person, a row that counts several times."""
 
     @property
     def theory(self) -> tuple[float, ...] | None:
-        """What Theorem 1 expects of a plain network with the same graph, at each error."""
-        if self.complexity is None:
+        """What Theorem 1 expects of a plain network with the same graph, at each error; it speaks of rows only."""
+        if self.complexity is None or (self.unit is not None and self.unit.moves[0] > 1):
             return None
         return tuple(expect_power(self.complexity, self.members, self.errors).tolist())
 
@@ -97,6 +104,7 @@ class Tracing:
         """All results as plain values."""
         return {
             "kind": self.kind,
+            "unit": None if self.unit is None else self.unit.value,
             "members": self.members,
             "strangers": self.strangers,
             "fitted": self.fitted,
@@ -111,34 +119,34 @@ class Tracing:
 
 def trace(
     published: Published,
-    members: Codes,
-    reference: Codes,
+    members: Units | Codes,
+    reference: Units | Codes,
     *,
-    strangers: Codes | None = None,
+    strangers: Units | Codes | None = None,
     errors: Sequence[float] = ERRORS,
     confidence: float = 0.95,
     pseudo_count: float = PSEUDO_COUNT,
     rng: int = 0,
 ) -> Tracing:
-    """Run every attack that the release allows on members and strangers, all given as codes.
+    """Run every attack that the release allows on members and strangers, given as codes of rows or as units.
 
-    Without `strangers`, half of the reference rows, drawn at random, set the thresholds and the attacker fits
-    the other half: a threshold from rows that were fitted would be too low and the error larger than it says.
+    Without `strangers`, half of the reference, drawn at random, sets the thresholds and the attacker fits the other
+    half: a threshold from rows that were fitted would be too low and the error larger than it says.
     """
     generator = np.random.default_rng(rng)
+    known, mine = Units.read(reference), Units.read(members)
     if strangers is None:
-        rows = require_rows("the reference", reference, 2 * LEAST_ROWS)
-        mixed = generator.permutation(rows)
-        reference, strangers = (
-            take_rows(reference, mixed[: rows // 2]),
-            take_rows(reference, mixed[rows // 2 :]),
-        )
-    inside = require_rows("the table of members", members, LEAST_ROWS)
-    outside = require_rows("the table of strangers", strangers, LEAST_ROWS)
+        number = known.require("the reference", 2 * LEAST_ROWS)
+        mixed = generator.permutation(number)
+        known, others = known.take(mixed[: number // 2]), known.take(mixed[number // 2 :])
+    else:
+        others = Units.read(strangers)
+    inside = mine.require("the table of members", LEAST_ROWS)
+    outside = others.require("the table of strangers", LEAST_ROWS)
     powers: list[Power] = []
     guesses: list[Guesses] = []
-    for attack in list_attacks(published, reference, pseudo_count=pseudo_count):
-        scores = attack.score(members), attack.score(strangers)
+    for attack in list_attacks(published, known, pseudo_count=pseudo_count):
+        scores = attack.score(mine), attack.score(others)
         powers += [measure_power(attack.name, *scores, errors=errors, confidence=confidence, rng=generator)]
         guesses += guess_members(*scores, generator)
     return Tracing(
@@ -150,13 +158,14 @@ def trace(
         published.promise,
         inside,
         outside,
-        count_rows(reference),
-        compare_populations(members, strangers, published.schema.sizes),
+        known.number,
+        compare_units(mine, others, published.schema.sizes),
+        published.unit,
     )
 
 
 def list_attacks(
-    published: Published, reference: Codes, *, pseudo_count: float = PSEUDO_COUNT
+    published: Published, reference: Units, *, pseudo_count: float = PSEUDO_COUNT
 ) -> tuple[Attack, ...]:
     """Every attack that the parts of a release allow, prepared with the reference."""
     attacks: list[Attack] = []
@@ -164,7 +173,7 @@ def list_attacks(
     if published.rows is not None:
         attacks += _attack_rows(published, reference, pseudo_count)
     elif published.dag is not None:
-        known = Reference.fit(published.dag, sizes, reference, pseudo_count)
+        known = Reference.fit(published.dag, sizes, reference.codes, pseudo_count)
         if published.cpts is not None:
             attacks.append(_ratio("likelihood ratio", known, known.tables.flatten(published.cpts)))
         if published.lower is not None and published.upper is not None:
@@ -226,6 +235,15 @@ def compare_populations(members: Codes, strangers: Codes, sizes: dict[str, int])
     return min(1.0, worst * len(sizes))
 
 
+def compare_units(members: Units, strangers: Units, sizes: dict[str, int]) -> float:
+    """The same for units: of each person one row, and beside it how many rows they have."""
+    if members.owners is None or strangers.owners is None:
+        return compare_populations(members.codes, strangers.codes, sizes)
+    rng = np.random.default_rng(0)
+    told = [{**found.pick_rows(rng), "": np.minimum(found.held, MANY_ROWS)} for found in (members, strangers)]
+    return compare_populations(told[0], told[1], {**sizes, "": MANY_ROWS + 1})
+
+
 def _pool_rare(counts: Any) -> Any:
     """Levels that expect fewer than 5 on the smaller side, together as one."""
     sizes = counts.sum(axis=1)
@@ -236,25 +254,25 @@ def _pool_rare(counts: Any) -> Any:
 
 
 def _ratio(name: str, known: Reference, values: Floats) -> Attack:
-    return Attack(name, lambda codes: known.score(values, known.tables.locate(codes)))
+    return Attack(name, lambda units: units.add_up(known.score(values, known.tables.locate(units.codes))))
 
 
-def _attack_rows(published: Published, reference: Codes, pseudo_count: float) -> list[Attack]:
+def _attack_rows(published: Published, reference: Units, pseudo_count: float) -> list[Attack]:
     assert published.rows is not None
-    rows, sizes = published.rows, published.schema.sizes
-    dag = published.dag or fit_tree(join_rows(rows, reference), sizes)
+    rows, others, sizes = published.rows, reference.codes, published.schema.sizes
+    dag = published.dag or fit_tree(join_rows(rows, others), sizes)
     tables = FlatTables.arrange(dag, sizes)
-    known = Reference.fit(dag, sizes, reference, pseudo_count)
+    known = Reference.fit(dag, sizes, others, pseudo_count)
     refitted = tables.normalise(tables.count(tables.locate(rows)) + pseudo_count)
 
     def nearest(codes: Codes) -> Floats:
         return -measure_nearest(codes, rows, sizes).astype(np.float64)
 
     def nearer(codes: Codes) -> Floats:
-        return nearest(codes) + measure_nearest(codes, reference, sizes)
+        return nearest(codes) + measure_nearest(codes, others, sizes)
 
     return [
         _ratio("refitted network", known, refitted),
-        Attack("nearest row", nearest),
-        Attack("nearer than reference", nearer),
+        Attack("nearest row", lambda units: units.find_best(nearest(units.codes))),
+        Attack("nearer than reference", lambda units: units.find_best(nearer(units.codes))),
     ]

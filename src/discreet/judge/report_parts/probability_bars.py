@@ -14,6 +14,9 @@ from discreet.values.table import Array, Table
 MOST_CONDITIONALS, MOST_LEVELS = 12, 8
 """What a page shows of one table; the rest is in the document."""
 
+MOST_WIDE, HIGH = 300.0, 64.0
+"""The size of a histogram."""
+
 Ends = tuple[Table, Table]
 
 
@@ -24,10 +27,13 @@ def draw_table(network: Network, name: str, ends: Ends | None) -> str:
     low, high = (None, None) if ends is None else (end.values.reshape(conditionals.shape) for end in ends)
     often = weigh_conditionals(network, parents, len(conditionals))
     shown = choose(often, MOST_CONDITIONALS)
-    levels = choose(conditionals.mean(axis=0), MOST_LEVELS)
+    drawn_whole = attribute.size > MOST_LEVELS and (attribute.ordered or attribute.bins is not None)
+    levels = [] if drawn_whole else choose(conditionals.mean(axis=0), MOST_LEVELS)
     heads = "".join(f"<th>{escape(parent)}</th>" for parent in parents)
     heads += '<th class="often">how often</th>' if parents and often is not None else ""
     heads += "".join(f'<th class="level">{escape(attribute.levels[j])}</th>' for j in levels)
+    if drawn_whole:
+        heads += f"<th>{escape(attribute.levels[0])} … {escape(attribute.levels[-1])}</th>"
     lines = []
     for i in shown:
         codes = np.unravel_index(i, [network.schema[parent].size for parent in parents]) if parents else ()
@@ -40,9 +46,13 @@ def draw_table(network: Network, name: str, ends: Ends | None) -> str:
         for j in levels:
             inside = None if low is None or high is None else (float(low[i, j]), float(high[i, j]))
             cells += f'<td class="bar">{draw_bar(float(conditionals[i, j]), inside)}</td>'
+        if drawn_whole:
+            ends_here = None if low is None or high is None else (low[i], high[i])
+            cells += f"<td>{draw_histogram(attribute.levels, conditionals[i], ends_here)}</td>"
         lines.append(f"<tr>{cells}</tr>")
     table = f"<table class='cpt'><thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-    rest = _tell_rest(len(conditionals), len(shown), attribute.size, len(levels))
+    columns = attribute.size if drawn_whole else len(levels)
+    rest = _tell_rest(len(conditionals), len(shown), attribute.size, columns)
     return f'<div class="wide">{table}</div>{rest}'
 
 
@@ -54,6 +64,29 @@ def draw_bar(value: float, interval: tuple[float, float] | None) -> str:
         title = f' title="between {low:.4f} and {high:.4f}"'
         whisker = f'<s style="left:{100 * low:.2f}%;width:{max(100 * (high - low), 0.6):.2f}%"></s>'
     return f'<b{title}>{value:.3f}</b><i><u style="width:{100 * value:.2f}%"></u>{whisker}</i>'
+
+
+def draw_histogram(levels: Sequence[str], values: Array, ends: tuple[Array, Array] | None) -> str:
+    """All levels of an ordered attribute side by side in their order, so that no two are neighbours that are not."""
+    step = max(MOST_WIDE / len(levels), 3.0)
+    top = max(float(values.max()), 1e-12)
+    bars = []
+    for j, (level, value) in enumerate(zip(levels, values, strict=True)):
+        height = HIGH * float(value) / top
+        title = f"{level}: {value:.4f}"
+        if ends is not None:
+            title += f", between {ends[0][j]:.4f} and {ends[1][j]:.4f}"
+        bars.append(
+            f'<g><title>{escape(title)}</title><rect class="hit" x="{j * step:.2f}" y="0" width="{step:.2f}" '
+            f'height="{HIGH:g}"/><rect x="{j * step + 0.4:.2f}" y="{HIGH - height:.2f}" width="{step - 0.8:.2f}" '
+            f'height="{height:.2f}"/></g>'
+        )
+    peak = int(np.argmax(values))
+    return (
+        f'<svg class="histogram" viewBox="0 0 {step * len(levels):.1f} {HIGH:g}" preserveAspectRatio="none" role="img" '
+        f'aria-label="{len(levels)} levels, most probable {escape(levels[peak])} with {values[peak]:.3f}">'
+        f'{"".join(bars)}</svg><span class="note">peak {escape(levels[peak])}: {values[peak]:.3f}</span>'
+    )
 
 
 def write_share(share: float) -> str:

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -118,6 +119,34 @@ def empirical_epsilon(
     low, high = bound_share_below(often, held_out, doubt), bound_share_above(seldom, held_out, doubt)
     epsilon = math.log((low - delta) / high) if low > delta else -math.inf
     return EpsilonBound(max(epsilon, 0.0), delta, confidence, chosen, (often, seldom), held_out)
+
+
+def empirical_mu(inside: Floats, outside: Floats, *, confidence: float = 0.99) -> float:
+    """A lower bound on μ of Gaussian privacy from scores of runs with a unit and without: Φ⁻¹(β) − Φ⁻¹(α) [DRS22].
+
+    The first half of the runs chooses the threshold, the others count how many are above it on each side, with
+    Clopper-Pearson bounds on both shares.
+    """
+    halves = [(side[: len(side) // 2], side[len(side) // 2 :]) for side in (inside, outside)]
+    if min(len(held) for _, held in halves) < 10 or not 0 < confidence < 1:
+        raise MechanismError("an audit needs at least 20 runs on each side and a confidence between 0 and 1")
+    doubt = (1.0 - confidence) / 2.0
+
+    def bound(threshold: float, part: int) -> float:
+        own, other = (side[part] for side in halves)
+        low = bound_share_below(int((own >= threshold).sum()), len(own), doubt)
+        high = bound_share_above(int((other >= threshold).sum()), len(other), doubt)
+        return _shift(low, high)
+
+    tried = np.quantile(np.concatenate([pilot for pilot, _ in halves]), np.linspace(0.02, 0.98, 49))
+    return max(0.0, bound(max(tried.tolist(), key=lambda threshold: bound(threshold, 0)), 1))
+
+
+def _shift(power: float, error: float) -> float:
+    """Φ⁻¹(power) − Φ⁻¹(error), nothing if one of them is certain."""
+    if not (0.0 < power < 1.0 and 0.0 < error < 1.0):
+        return 0.0
+    return NormalDist().inv_cdf(power) - NormalDist().inv_cdf(error)
 
 
 def _as_lines(outputs: Array, trials: int) -> Floats:

@@ -11,15 +11,18 @@ from typing import Annotated
 
 import typer
 
-from discreet.doors.cli import ask, audit, budget, check, examples, release, schema
+from discreet.doors.cli import INTERRUPTED, ask, audit, budget, check, examples, explore, release, schema
 from discreet.values.errors import DiscreetError
+from discreet.values.text import show_line
 
-FINE, BAD_INPUT, INTERRUPTED = 0, 2, 130
+FINE, BAD_INPUT = 0, 2
+
+TRACEBACK = "DISCREET_TRACEBACK"
+"""Set in the environment, an error that nobody foresaw shows where it happened."""
 
 app = typer.Typer(
     name="discreet",
     help="Publish what a sensitive table knows, and not who is in it.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -34,8 +37,12 @@ app.command(
     "--ledger clinic.ledger --account clinic --out published"
 )(release.release)
 app.command(epilog="Example: discreet verify published/release.json --ledger clinic.ledger")(check.verify)
+app.command(epilog="Example: discreet keys custodian.key")(check.keys)
+app.command(epilog="Example: discreet sign published/release.json --key custodian.key")(check.sign)
 app.command(epilog="Example: discreet compare published/release.json truth.bif")(check.compare)
 app.command(epilog="Example: discreet report published/release.json --out report.html")(check.report)
+app.command(epilog="Example: discreet statement published/release.json")(check.statement)
+app.command(epilog="Example: discreet explore published/release.json")(explore.explore)
 app.command(
     epilog='Example: discreet query release.json "P(lung | smoke=yes)" "MPE(dysp=yes)" --interval calibrated'
 )(ask.query)
@@ -76,7 +83,7 @@ def _root(
     """Publish what a sensitive table knows, and not who is in it."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 fine, 1 a check found problems, 2 bad input in one line."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
@@ -95,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FINE
     except Exception as problem:
         if not hasattr(problem, "format_message"):
-            raise
+            return _admit(problem)
         context = getattr(problem, "ctx", None)
         hint = f" See: {context.command_path} --help" if context else ""
         return _refuse(problem.format_message() + hint)
@@ -103,5 +110,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _refuse(message: str) -> int:
-    print("error:", " ".join(message.split()), file=sys.stderr)
+    print("error:", show_line(message), file=sys.stderr)
     return BAD_INPUT
+
+
+def _admit(problem: Exception) -> int:
+    """One line about an error that nobody foresaw; whoever wants to mend it asks for the whole trace."""
+    if os.environ.get(TRACEBACK):
+        raise problem
+    if isinstance(problem, MemoryError):
+        return _refuse("not enough memory; give the command more, or ask for less at a time")
+    what = f"{type(problem).__name__} {problem}"[:300]
+    return _refuse(
+        f"unexpected {what}: a fault of discreet, not of yours; what was paid is in `discreet budget show`; "
+        f"set {TRACEBACK}=1 to see where it happened"
+    )

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from discreet.judge.attacks.codes import Codes, Floats, flatten_codes, take_rows
 from discreet.judge.attacks.published import Published
-from discreet.judge.empirical_epsilon import EpsilonBound, empirical_epsilon
+from discreet.judge.experiments.empirical_epsilon import EpsilonBound, empirical_epsilon
 from discreet.values.errors import DataError
 
 Learn = Callable[[dict[str, npt.NDArray[Any]]], Published]

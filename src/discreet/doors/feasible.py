@@ -1,0 +1,95 @@
+"""What can be refused is refused before anything is paid for, and before an account is opened for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from discreet.core.queries import Query
+from discreet.learning.learner import find_learner
+from discreet.learning.rehearsal import Rehearsal
+from discreet.networks.formats.digits import DIGITS
+from discreet.networks.formats.documents import MAX_BYTES
+from discreet.values.budget import ZCDP, Finite, price
+from discreet.values.errors import BudgetError, TooLarge
+from discreet.values.graph import DAG
+from discreet.values.schema import Schema
+from discreet.values.table import count_cells
+from discreet.values.unit import Unit
+
+CELL_BYTES = (DIGITS + 8) + 12
+"""What a cell takes in a document: a probability such as 1.234567891e-05 with its comma, and a noisy count."""
+ATTRIBUTE_BYTES = 1000
+"""What an attribute takes besides: its declaration, the heads of its tables, its debits."""
+GUESSED_ROWS = 10_000
+
+
+MOST_EPSILON, MOST_RHO = 700, 100
+"""Beyond these the noise is 0 to every digit of a float, and no interval can be computed from it."""
+
+
+def require_meaningful(spend: Finite) -> None:
+    """Refuse an amount that hides nothing: a promise of e^700 is none, and its noise vanishes in rounding."""
+    most = MOST_RHO if isinstance(spend, ZCDP) else MOST_EPSILON
+    if spend.amounts[0] > most:
+        raise BudgetError(
+            f"{spend} hides nothing: a release may cost at most {'ρ' if most == MOST_RHO else 'ε'} = {most}; "
+            "people are protected by a few units, such as 1"
+        )
+
+
+def estimate_bytes(schema: Schema, dag: DAG | None) -> int:
+    """About how long the document of a release will be; without a graph, at least how long."""
+    sizes = schema.sizes
+    families = [(name,) for name in schema.names] if dag is None else dag.families()
+    cells = sum(count_cells([sizes[name] for name in family]) for family in families)
+    return CELL_BYTES * cells + ATTRIBUTE_BYTES * len(schema)
+
+
+def require_readable(schema: Schema, dag: DAG | None) -> None:
+    """Refuse a release whose document would be longer than what anybody's reader takes."""
+    length = estimate_bytes(schema, dag)
+    if length <= MAX_BYTES:
+        return
+    sizes = schema.sizes
+    families = [(name,) for name in schema.names] if dag is None else dag.families()
+    widest = max(families, key=lambda family: count_cells([sizes[name] for name in family]))
+    cells = count_cells([sizes[name] for name in widest])
+    raise TooLarge(
+        f"the release would take about {length / 2**20:,.0f} MB, and {MAX_BYTES / 2**20:.0f} MB is the most that is "
+        f"read: the table of {widest[-1]!r} has {cells:,} cells; give it fewer parents, or attributes fewer levels"
+    )
+
+
+def require_startable(
+    schema: Schema,
+    dag: DAG | None,
+    learner: str,
+    options: Mapping[str, Any],
+    *,
+    spend: Finite,
+    budget: Finite | None,
+    unit: Unit | None,
+) -> None:
+    """Refuse what the learner refuses before its first question, so that no account is opened for it."""
+    protected = unit or Unit.ADD_REMOVE
+    if protected.is_open:
+        protected = protected.fix(1)
+    whole = budget or spend
+    stage = _Doorstep(schema, protected, whole, GUESSED_ROWS)
+    graph = [] if dag is None else [dag]
+    try:
+        find_learner(learner)(stage, *graph, spend=price(spend, whole), request="doorstep", **options)
+    except _Asked:
+        return
+
+
+class _Asked(BaseException):
+    """A learner has come as far as its first question; not an error, and nobody else may catch it."""
+
+
+class _Doorstep(Rehearsal):
+    """Where a learner gets no answer at all."""
+
+    def answer(self, query: Query[Any], request: str | None) -> NoReturn:
+        raise _Asked

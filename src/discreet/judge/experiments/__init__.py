@@ -1,0 +1,1 @@
+"""Audits that run a learner themselves, on tables that they make or know."""

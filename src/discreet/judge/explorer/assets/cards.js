@@ -1,0 +1,122 @@
+// A card for each attribute, the same in the map and in the list: its name, and a bar for each level.
+
+const MOST_ROWS = 7;
+
+/** The bar of a level: its probability, where it was before, the band of the likely and the line of the sure. */
+class Bar {
+  constructor() {
+    this.track = make("span", "track", null, { "aria-hidden": "true" });
+    this.fill = make("i", "fill");
+    this.was = make("i", "was");
+    this.band = make("i", "band");
+    this.line = make("i", "line");
+    this.track.append(this.fill, this.band, this.was, this.line);
+  }
+
+  show(after, before, moved) {
+    if (this.after !== after) this.fill.style.transform = `scaleX(${after})`;
+    if (this.before !== before) this.was.style.left = `${100 * before}%`;
+    if (this.moved !== moved) this.track.classList.toggle("moved", moved);
+    Object.assign(this, { after, before, moved });
+  }
+
+  showEnds(ends, k) {
+    for (const [mark, found] of [[this.line, ends && ends.sure], [this.band, ends && ends.likely]]) {
+      mark.hidden = !found;
+      if (!found) continue;
+      mark.style.left = `${100 * found.low[k]}%`;
+      mark.style.width = `${100 * Math.max(found.high[k] - found.low[k], 0.004)}%`;
+    }
+  }
+}
+
+/** A line of a card or of the panel: a button with the level's name, its bar and its probability. */
+class LevelRow {
+  constructor(name, level) {
+    this.name = name;
+    this.level = level;
+    this.button = make("button", "level", null, { type: "button", "aria-pressed": "false" });
+    this.bar = new Bar();
+    this.share = make("span", "share", "");
+    this.button.append(make("span", "label", level, { title: level }), " ", this.bar.track, this.share);
+  }
+
+  show(after, before, moved, evidence, k) {
+    this.after = after;
+    this.before = moved ? before : null;
+    this.mark = !evidence ? "" : evidence.is === k ? "set" : evidence.not.has(k) ? "out" : "";
+    this.bar.show(after, before, moved);
+    const text = percent(after);
+    if (this.share.textContent !== text) this.share.textContent = text;
+    this.button.setAttribute("aria-pressed", String(this.mark === "set"));
+    this.button.classList.toggle("set", this.mark === "set");
+    this.button.classList.toggle("out", this.mark === "out");
+    this.tell(null, k);
+  }
+
+  showEnds(ends, k) {
+    this.bar.showEnds(ends, k);
+    this.tell(ends, k);
+  }
+
+  tell(ends, k) {
+    const was = this.before === null || this.before === undefined ? "" : `, was ${percent(this.before)}`;
+    const inside = describeEnds(ends, k, ", ");
+    const mark = this.mark === "set" ? ", assumed" : this.mark === "out" ? ", ruled out" : "";
+    this.button.setAttribute("aria-label", `${this.name} ${this.level} ${percent(this.after)}${was}${inside}${mark}`);
+  }
+}
+
+class Card {
+  constructor(network, v, prior) {
+    this.v = v;
+    this.box = make("div", "card", null, { role: "group", "data-v": v });
+    this.title = make("button", "title", null, { type: "button" });
+    this.title.append(make("span", "name", network.names[v], { title: network.names[v] }));
+    this.state = make("span", "state", "");
+    this.title.append(this.state);
+    this.box.setAttribute("aria-label", network.names[v]);
+    if (network.auxiliary[v]) this.box.classList.add("auxiliary");
+    this.box.append(this.title);
+    const size = network.sizes[v];
+    this.shown = [...Array(size).keys()];
+    if (size > MOST_ROWS) {
+      // Which levels a card shows does not change, or the bars would jump about.
+      this.shown = this.shown.sort((a, b) => prior[b] - prior[a]).slice(0, MOST_ROWS - 1).sort((a, b) => a - b);
+    }
+    this.rows = this.shown.map((k) => new LevelRow(network.names[v], network.levels[v][k]));
+    this.rows.forEach((row, i) => {
+      row.button.dataset.level = this.shown[i];
+      this.box.append(row.button);
+    });
+    if (size > MOST_ROWS) {
+      this.rest = make("button", "rest", `${size - this.rows.length} more levels`, { type: "button" });
+      this.box.append(this.rest);
+    }
+    // From afar names are drawn larger, as far as their longest word fits; labels take no more room than they need.
+    const measure = (part) => [...part].reduce((sum, c) => sum + (/[\p{Ll}\d.]/u.test(c) ? 0.65 : 0.86), 0);
+    const word = Math.max(...network.names[v].split(/[\s_-]+/).map(measure));
+    const label = Math.max(...this.shown.map((k) => measure(network.levels[v][k])));
+    this.box.style.setProperty("--fit", `${Math.max(15, 172 / word).toFixed(1)}px`);
+    this.box.style.setProperty("--label", `${Math.min(86, 4 + 11.6 * label).toFixed(0)}px`);
+    this.height = CARD.title + CARD.row * Math.min(size, MOST_ROWS) + CARD.foot;
+  }
+
+  get buttons() {
+    return [this.title, ...this.rows.map((row) => row.button), ...(this.rest ? [this.rest] : [])];
+  }
+
+  show(after, before, moved, evidence, levels) {
+    this.rows.forEach((row, i) => {
+      const k = this.shown[i];
+      row.show(after[k], before[k], moved && !evidence, evidence, k);
+    });
+    const text = !evidence ? "" : evidence.is >= 0 ? `= ${levels[evidence.is]}` : `≠ ${[...evidence.not].map((k) => levels[k]).join(", ")}`;
+    this.state.textContent = text;
+    this.box.classList.toggle("known", Boolean(evidence));
+  }
+
+  showEnds(ends) {
+    this.rows.forEach((row, i) => row.showEnds(ends, this.shown[i]));
+  }
+}

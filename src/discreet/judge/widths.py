@@ -1,0 +1,163 @@
+"""How wide the intervals of a release would be, before anything is paid; and the budget that buys a width.
+
+The learner runs on made-up rows that are spread evenly (see `learning.rehearsal`), and what it would publish is asked.
+Real shares are not even: an answer given something rare has fewer rows behind it and a wider interval, in proportion.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.judge.preview import Preview
+from discreet.networks.answer import Answer
+from discreet.networks.intervals import Intervals
+from discreet.networks.network import Network
+from discreet.networks.written import WrittenFigure, parse
+from discreet.values.errors import DiscreetError, QueryError
+from discreet.values.measurement import Measurement
+from discreet.values.schema import Schema
+from discreet.values.table import Table, count_cells
+from discreet.values.text import show
+
+MOST, LEAST = Fraction(16), Fraction(1, 1024)
+"""The budgets between which one is looked for."""
+STEPS = 14
+"""Halvings of the logarithm of the budget: the answer is good to a thousandth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Width:
+    """The predicted width of one answer's widest interval; None where it would be refused, with the reason."""
+
+    question: str
+    guaranteed: float | None
+    calibrated: float | None
+    note: str = ""
+
+    def __str__(self) -> str:
+        parts = [
+            f"{kind} {'refused' if width is None else f'{width:.4f}'}"
+            for kind, width in (("guaranteed", self.guaranteed), ("calibrated", self.calibrated))
+        ]
+        return f"{self.question}: width of the interval {', '.join(parts)}{f' ({self.note})' if self.note else ''}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The prediction as plain values."""
+        return {
+            "question": self.question,
+            "guaranteed": self.guaranteed,
+            "calibrated": self.calibrated,
+            **({"note": self.note} if self.note else {}),
+        }
+
+
+def predict_width(preview: Preview, question: str) -> Width:
+    """How wide the intervals of an answer would be, if shares are about even."""
+    network, note = _measure_together(preview.network, question)
+    guaranteed, _ = _find_width(network, question, Intervals.GUARANTEED)
+    calibrated, reason = _find_width(network, question, Intervals.CALIBRATED)
+    notes = [note, "" if calibrated is not None else reason.split(";")[0]]
+    return Width(question, guaranteed, calibrated, "; ".join(text for text in notes if text))
+
+
+def find_budget(
+    width: float,
+    question: str,
+    rehearse: Callable[[Fraction], Preview],
+    kind: Intervals = Intervals.GUARANTEED,
+) -> Fraction | None:
+    """The least budget whose intervals for a question are predicted to be no wider; None if none in reach is.
+
+    `rehearse` makes a preview for an amount of the budget, an ε or a ρ.
+    """
+    if not 0 < width < 1:
+        raise QueryError(f"a width lies between 0 and 1, such as 0.02, not {width}")
+
+    def enough(amount: Fraction) -> bool:
+        network, _ = _measure_together(rehearse(amount).network, question)
+        found, _ = _find_width(network, question, kind)
+        return found is not None and found <= width
+
+    if not enough(MOST):
+        return None
+    low, high = LEAST, MOST
+    for _ in range(STEPS):
+        middle = Fraction(round((float(low) * float(high)) ** 0.5, 6)).limit_denominator(100_000)
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
+    grain = Fraction(10) ** (math.floor(math.log10(high)) - 2)
+    return math.ceil(high / grain) * grain  # three digits, rounded up
+
+
+def read_loosely(question: str, schema: Schema) -> str:
+    """A question with a level for every attribute that is given without one: P(lung | smoke) is asked of its first."""
+    head, bar, tail = question.partition("|")
+    if not bar:
+        return question
+    body, closing = tail.rstrip()[:-1], tail.rstrip()[-1:]
+    terms = []
+    for term in body.split(","):
+        name = term.strip().strip("\"'")
+        if "=" not in term and name in schema:
+            level = schema[name].levels[0]
+            quoted = f'"{level}"' if re.search(r"[=,|()\s]", level) else level
+            term = f"{term.rstrip()}={quoted}"
+        terms.append(term)
+    return f"{head}|{','.join(terms)}{closing}"
+
+
+def _find_width(network: Network, question: str, kind: Intervals) -> tuple[float | None, str]:
+    asked = parse(read_loosely(question, network.schema))
+    if isinstance(asked, WrittenFigure) and asked.verb in ("surely", "count"):
+        raise QueryError(
+            f"a width is predicted for probabilities, comparisons and means, not for {show(question)}"
+        )
+    try:
+        found = asked.ask(network, kind)
+    except QueryError:
+        raise
+    except DiscreetError as error:
+        return None, str(error)
+    lower, upper = getattr(found, "lower", None), getattr(found, "upper", None)
+    if lower is None or upper is None:
+        return None, getattr(found, "meaning", "")
+    spread = np.asarray(upper) - np.asarray(lower)
+    return float(spread.max() if isinstance(found, Answer) else spread), ""
+
+
+def _measure_together(network: Network, question: str) -> tuple[Network, str]:
+    """The network, as if a search had measured the question's attributes in place of others of as many."""
+    known = network.provenance
+    assert known is not None
+    asked = parse(read_loosely(question, network.schema))
+    first = asked.first if isinstance(asked, WrittenFigure) else asked
+    named = {*first.targets, *first.event, *first.given, *first.excluded}
+    axes = tuple(name for name in network.schema.names if name in named)
+    searched = "batches" in known.details or "structure" in known.details
+    if not searched or not axes or network._intervals.table().answers(axes):
+        return network, ""
+    alike = [table for table in known.measurements if len(table.axes) >= min(len(axes), 2)]
+    if not alike:
+        return network, "the search would leave all attributes independent"
+    home = max(alike, key=_amount)
+    shape = [network.schema[name].size for name in axes]
+    rows = max(1.0, network._intervals.table().guess_rows())
+    even = np.full(shape, round(rows / count_cells(shape)), dtype=np.int64)
+    table = Measurement(Table(axes, even), home.law, home.unit, home.cost)
+    tables = tuple(table if found is home else found for found in known.measurements)
+    return replace(
+        network, provenance=replace(known, measurements=tables)
+    ), "if the search measures them together"
+
+
+def _amount(table: Measurement) -> Fraction:
+    return Fraction(next(iter(table.cost.to_json().values())))
