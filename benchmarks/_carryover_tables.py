@@ -40,11 +40,27 @@ TABLES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "telecom": ("modeldata", "wa_churn", ()),
     "covid": ("medicaldata", "covid_testing", ("subject_id", "fake_first_name", "fake_last_name", "test_id")),
     "veterans": ("causaldata", "mortgages", ()),
+    "doctors": ("COUNT", "rwm5yr", ("id",)),
+    "weather": ("nycflights13", "weather", ("year", "time_hour")),
+    "youth": ("openintro", "yrbss", ()),
+    "pupils": ("mlmRev", "star", ("id", "sch", "tch")),
+    "happiness": ("wooldridge", "happiness", ()),
+    "alcohol": ("wooldridge", "alcohol", ()),
+    "birds": ("openintro", "birds", ()),
+    "movies": ("ggplot2movies", "movies", ("title",)),
+    "wives": ("Ecdat", "HI", ()),
+    "smokers": ("AER", "SmokeBan", ()),
+    "workers": ("sampleSelection", "nlswork", ("idcode",)),
+    "bribes": ("stevedata", "wvs_justifbribe", ()),
 }
 """For each table its package, its name there, and the columns that are keys, dates, or copies of others."""
-UNSEEN = ("credit", "vocabulary", "earners", "telecom", "covid", "veterans")
+UNSEEN = (
+    *("credit", "vocabulary", "earners", "telecom", "covid", "veterans"),
+    *("doctors", "weather", "youth", "pupils", "happiness", "alcohol", "birds", "movies", "wives"),
+    *("smokers", "workers", "bribes", "doctors_halved", "workers_halved"),
+)
 """Tables that had no part in the choice of any constant of the search."""
-HALVED = ("voters", "insurance", "hotel")
+HALVED = ("voters", "insurance", "hotel", "doctors", "workers")
 """Tables that are written a second time, as NAME_halved, with two levels an attribute."""
 WIDEST = 24
 """At most so many columns, the first ones."""

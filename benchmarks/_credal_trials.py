@@ -37,7 +37,13 @@ QUESTIONS = 4
 ROUNDING = 1e-9
 """By how much an interval may miss the truth and still count as right."""
 
-SOURCES = ("compute/bounds/*.py", "compute/augmentation.py", "networks/credal/*.py", "learn/plan*.py")
+SOURCES = (
+    "compute/bounds/*.py",
+    "compute/region/*.py",
+    "compute/augmentation.py",
+    "networks/intervals/*.py",
+    "learning/plan*.py",
+)
 
 
 @cache

@@ -41,14 +41,15 @@ def mean_variation(
     return float(
         np.mean(
             [
-                total_variation(_count(one, sizes, names), _count(other, sizes, names))
+                total_variation(count_shares(one, sizes, names), count_shares(other, sizes, names))
                 for names in map(tuple, sets)
             ]
         )
     )
 
 
-def _count(codes: Mapping[str, Array], sizes: Mapping[str, int], names: Sequence[str]) -> Array:
+def count_shares(codes: Mapping[str, Array], sizes: Mapping[str, int], names: Sequence[str]) -> Array:
+    """The share of the rows in each cell over some attributes, flat."""
     shape = tuple(sizes[name] for name in names)
     cells = require_cells(f"the table over {names}", shape)
     index = np.ravel_multi_index([codes[name].astype(np.intp) for name in names], shape)

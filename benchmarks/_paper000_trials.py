@@ -32,16 +32,17 @@ BUDGET = PureDP(10**9)
 INDEPENDENT, PRINTED, WEIGHED, PLANNED = "D-Ind", "Algorithm 1", "Algorithm 1, inverse variance", "planned"
 LEARNERS = (INDEPENDENT, PRINTED, WEIGHED, PLANNED)
 _SOURCES = {
-    INDEPENDENT: ["papers/independent.py", "compute/consistency.py"],
+    INDEPENDENT: ["papers/parameters/independent.py", "compute/consistency.py"],
     PRINTED: [
-        "papers/independent.py",
-        "papers/dependent.py",
-        "papers/allocation.py",
+        "papers/parameters/independent.py",
+        "papers/parameters/dependent.py",
+        "papers/parameters/allocation.py",
         "compute/consistency.py",
     ],
     PLANNED: [
-        "learn/plan*.py",
+        "learning/plan*.py",
         "compute/expectation.py",
+        "compute/smoothing.py",
         "compute/contraction.py",
         "compute/consistency.py",
     ],

@@ -28,7 +28,6 @@ def make_census(rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.nda
 
 def sweep(rows: int, repeats: int, seed: int) -> list[tuple[object, ...]]:
     """Train on a tenth, test on the rest: ridge, the sampler as printed (whatever its ε), both methods at ε = 1."""
-    rng = np.random.default_rng(seed)
     lines: list[tuple[object, ...]] = []
     for precision in PRECISIONS:
         radius = 10.0 / math.sqrt(precision)
@@ -36,8 +35,10 @@ def sweep(rows: int, repeats: int, seed: int) -> list[tuple[object, ...]]:
         record = float(bound_record(FEATURES + 1, radius, GRAIN, Unit.REPLACE_ONE))
         implied = record / NOISE**2 * (1 + 1e-9)
         errors: dict[tuple[str, float], list[float]] = {}
-        for _ in range(repeats):
-            X, y = make_census(rows, rng)
+        for repeat in range(repeats):
+            X, y = make_census(
+                rows, np.random.default_rng([seed, repeat])
+            )  # the same rows for every precision
             train, test = slice(None, rows // 10), slice(rows // 10, None)
             errors.setdefault(("ridge", math.inf), []).append(
                 fit_ridge(X[train], y[train], X[test], y[test], precision)

@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from _paper004_baselines import by_contingency, by_fourier, by_laplace, by_uniform, one_hot, train_privately
+from _paper004_baselines import (
+    by_contingency,
+    by_fourier,
+    by_laplace,
+    by_mended_margins,
+    by_uniform,
+    one_hot,
+    train_privately,
+)
 from _paper004_data import Data
 from _paper004_journal import Job
 from discreet.core.scores import MutualInformation
@@ -132,7 +140,11 @@ def compare_marginals(data: Data, epsilons: Epsilons, sizes: tuple[int, ...]) ->
 
     baselines: dict[str, Callable[[Data, int, float, np.random.Generator], float]] = {"Laplace": by_laplace}
     if data.binary:
-        baselines |= {"Fourier": by_fourier, "Contingency": by_contingency}
+        baselines |= {
+            "Fourier": by_fourier,
+            "Contingency": by_contingency,
+            "Contingency, margins mended": by_mended_margins,
+        }
     for epsilon in epsilons:
         for method in ("adaptive", "privbayes", "printed"):
             for ways in sizes:

@@ -35,6 +35,9 @@ def digest_sources(patterns: Iterable[str], script: Path | None = None) -> str:
     root = Path(discreet.__file__).parent
     digest = hashlib.sha256(b"" if script is None else script.read_bytes())
     for pattern in patterns:
-        for path in sorted(root.glob(pattern)):
+        found = sorted(root.glob(pattern))
+        if not found:
+            raise FileNotFoundError(f"no source is called {pattern}: a digest without it would never change")
+        for path in found:
             digest.update(path.read_bytes())
     return digest.hexdigest()[:8]

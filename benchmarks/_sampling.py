@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from discreet.networks import examples
-from discreet.networks.interchange import to_pgmpy
+from discreet.networks.formats.interchange import to_pgmpy
 from discreet.networks.synthetic import Rows
 
 ROWS = 1_000_000

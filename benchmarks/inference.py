@@ -36,7 +36,7 @@ from rich.progress import Progress
 from _sampling import measure_sampling
 from discreet.networks import examples
 from discreet.networks.formats.bif import read_bif
-from discreet.networks.interchange import to_pgmpy, to_pyagrum
+from discreet.networks.formats.interchange import to_pgmpy, to_pyagrum
 from discreet.networks.network import Network
 
 SMALL = ("asia", "sachs", "child", "alarm")

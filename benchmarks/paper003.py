@@ -5,9 +5,11 @@ reference R, and the other 4 500 are held out. Power is measured at 20 errors, i
 
   paper     R is fitted without pseudo-counts and sets the thresholds too, as far as the paper says
   held-out  R is fitted with pseudo-counts ½; the held-out people set the thresholds, so α is the true error
+  faulty    as the paper, with a trifle of pseudo-counts in place of impossible rows, and two faults planted on purpose
 
 Cells are stored under results/paper003/ as they are done; a second run goes on where the first one stopped.
-The last lines are the powers at α = 1e-2 with 100 nodes and 400 edges, held out.
+The last lines are the powers at α = 1e-2 with 100 nodes and 400 edges, held out; those of `power_paper_code` and
+`power_right_rows`, both faults or the second alone, are at α = 1e-3.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from discreet.networks.network import Network
 from discreet.values.budget import PureDP
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
+from discreet.values.table import Table
 
 NODES, DENSITIES = (10, 20, 50, 100), (1, 2, 4)
 PEOPLE, REFERENCE, TARGET = 10_000, 5_000, 500
@@ -53,11 +56,14 @@ EPSILON = "1"
 COVERAGE = 0.95
 """Of the private credal network: it holds the plain conditionals with this probability."""
 ROUNDS = 4
-SEED, VERSION = 2025, 4
+SEED, VERSION = 2025, 6
 """Stored cells of another version are run again."""
 DRAWN_POINTS = 500
 """The paper looks for θ̂_R^K by drawing so many points of the credal set."""
-FINAL, LEVEL = (100, 4), 10  # the cell and the error level (1e-2) of the last lines
+TRIFLE = 1e-5
+"""Pseudo-counts of R in the faulty attacks, as the authors' code has them: no row is impossible."""
+STRENGTHS = (1, 10, 50, 100, 1000)
+FINAL, LEVEL, SMALL_LEVEL = (100, 4), 10, 5  # the cell and the error levels (1e-2, 1e-3) of the last lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +118,10 @@ def run_sampling(nodes: int, density: int, index: int) -> dict[str, list[float]]
         for name, values in plain_attacks(cells, counts, known, rng):
             scores = known.score(values, places[np.concatenate([target, null])])
             found[f"{protocol}: {name}"] = count_above(scores[:TARGET], scores[TARGET:], ERRORS, rng).tolist()
+    trifle = Reference.of_counts(cells, plain.counts + TRIFLE)
+    for name, values in faulty_attacks(cells, counts, rng):
+        scores = trifle.score(values, places[np.concatenate([target, reference])])
+        found[f"faulty: {name}"] = count_above(scores[:TARGET], scores[TARGET:], ERRORS, rng).tolist()
     for name, scores in private_attacks(world, target, reference, held_out, smooth):
         found[f"held-out: {name}"] = count_above(scores[:TARGET], scores[TARGET:], ERRORS, rng).tolist()
     return found
@@ -129,15 +139,47 @@ def plain_attacks(cells: FlatTables, counts: Any, known: Reference, rng: Any) ->
     """The network that each attack takes for the target's, without any noise in the release."""
     yield "network", cells.normalise(counts)
     totals = cells.total_conditionals(counts)
-    for strength in (1, 1000):
+    for strength in STRENGTHS:
         lower, upper = counts / (totals + strength), (counts + strength) / (totals + strength)
         yield f"definition 6, S={strength}", known.fit_within(lower, upper)
+        if strength not in (1, 1000):
+            continue
         if strength == 1:
             yield "definition 6 by drawing, S=1", draw_point(known, lower, upper, rng)
             yield "centroid, S=1", centre(cells, lower, upper)
         recovered = recover_ratios(cells.split(lower))
         yield f"recovery, S={strength}", cells.flatten(recovered.cpts)
         yield f"recovery, unseen out, S={strength}", cells.flatten(recovered.possible)
+
+
+def faulty_attacks(cells: FlatTables, counts: Any, rng: Any) -> Iterator[tuple[str, Any]]:
+    """Definition 6 with one fault or two; the point is the first that is drawn, in the right rows or in others."""
+    totals = cells.total_conditionals(counts)
+    yield "network", cells.normalise(counts)
+    for strength in (1, 1000):
+        lower, upper = counts / (totals + strength), (counts + strength) / (totals + strength)
+        yield f"any point, S={strength}", draw_any_point(lower, upper, rng)
+        strange = [swap_rows(cells, bounds) for bounds in (lower, upper)]
+        yield f"any point, rows swapped, S={strength}", draw_any_point(*strange, rng)
+
+
+def draw_any_point(lower: Any, upper: Any, rng: Any) -> Any:
+    """A fault on purpose: one point drawn uniformly from the intervals of binary variables, whatever its likelihood.
+
+    It is what a search finds that starts from a best likelihood of 0, which no log-likelihood exceeds.
+    """
+    zero = lower[0::2] + (upper[0::2] - lower[0::2]) * rng.random(len(lower) // 2)
+    return np.stack([zero, 1.0 - zero], axis=1).ravel()
+
+
+def swap_rows(cells: FlatTables, values: Any) -> Any:
+    """A fault on purpose: rows of a table listed with the first parent running fastest, read with the last one."""
+    swapped = []
+    for table in cells.split(values):
+        parents = range(table.values.ndim - 1)
+        turned = table.values.transpose(*reversed(parents), table.values.ndim - 1)
+        swapped.append(Table(table.axes, turned.reshape(table.values.shape)))
+    return cells.flatten(swapped)
 
 
 def draw_point(known: Reference, lower: Any, upper: Any, rng: Any) -> Any:
@@ -346,8 +388,8 @@ def main() -> None:
     for path in sorted([*folder.glob("*.svg"), *folder.glob("*.csv")]):
         print(path)
 
-    def at(name: str, protocol: str = "held-out") -> float:
-        return float(np.mean(final["powers"][f"{protocol}: {name}"], axis=0)[LEVEL])
+    def at(name: str, protocol: str = "held-out", level: int = LEVEL) -> float:
+        return float(np.mean(final["powers"][f"{protocol}: {name}"], axis=0)[level])
 
     private = [name for name in final["powers"] if name.startswith("held-out: private")]
     figures = {
@@ -362,6 +404,8 @@ def main() -> None:
         "power_theory": final["theory"][LEVEL],
         "power_private_best": max(at(name.removeprefix("held-out: ")) for name in private),
         "power_ceiling": final["ceiling"][LEVEL],
+        "power_paper_code": at("any point, rows swapped, S=1", "faulty", SMALL_LEVEL),
+        "power_right_rows": at("any point, S=1", "faulty", SMALL_LEVEL),
         "cell_seconds": final["seconds"],
     }
     for name, value in figures.items():

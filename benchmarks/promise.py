@@ -3,9 +3,10 @@
     python benchmarks/promise.py           # minutes
     python benchmarks/promise.py --quick   # under a minute
 
-An audit on a worst-case pair: the attacker knows every row but one person's, and reads all noisy tables with the law
-of their noise. What they see is a shift by μ standard deviations; ρ promises that it is at most μ = √(2ρ). The audit of
-the search reads its tables only, not its choices, which have a part of the budget: for that alone its share is below 1.
+An audit on a worst-case pair: the attacker knows every row but one unit's, follows the search without rows, and adds up
+the exact log-likelihood ratio of every noisy table and every choice that a release tells. In ρ what they see is a shift
+by μ standard deviations, and ρ promises at most μ = √(2ρ); in ε no release is more than e^ε times as likely with
+the unit. The share "by the law" is the same from the exact divergences of each step, with hardly any sampling error.
 """
 
 from __future__ import annotations
@@ -19,72 +20,61 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.entrance import open_airlock
-from discreet.learning.adaptive import adaptive
+from _pair_audit import Setting, audit_epsilon, audit_mu
+from discreet.core.mechanism import Noise, calibrate_counts
 from discreet.rows.people import choose_rows
-from discreet.values.budget import ZCDP
-from discreet.values.schema import Schema
+from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP, afford_zcdp, allow
 from discreet.values.unit import Unit
 
 ROOT = Path(__file__).resolve().parents[1]
-RHO = ZCDP("1/2")
-CLAIM = math.sqrt(2 * float(RHO.rho))
 VISITS = 4
+ONE_ROW = Setting(ZCDP("1/2"), 100_000)
+ONE_PERSON = Setting(ZCDP("1/2"), 200_000, Unit("add-remove", "id", VISITS))
+IN_PURE = Setting(PureDP(2), 400_000, names="ab")
+FEW_ROWS = Setting(ZCDP("1/2"), 4_000)
+"""Here choices have a larger part of the budget."""
 PEOPLE, CLOCK = "tests/planted/test_people_planted.py::test_", "tests/planted/test_clock.py::test_"
+AUDIT, PAIR = "tests/statistics/test_audit_units.py::test_", "tests/statistics/test_likelihood.py::test_"
+SECOND, BOUND = "tests/planted/test_second_release.py::test_", "tests/laws/test_contributions.py::test_"
 PLANTED = {
     "a person's rows not bounded": f"{PEOPLE}a_person_with_four_rows_is_not_hidden_by_a_promise_about_rows",
+    "a person's rows not bounded, by the audit": f"{AUDIT}people_whose_rows_are_not_bounded_are_caught",
     "a bound by file order": f"{PEOPLE}a_bound_by_file_order_is_caught_and_the_secret_choice_is_not",
     "an id hashed without a key": f"{PEOPLE}an_id_that_is_hashed_without_a_key_is_caught",
+    "a bound by file order, by the audit": f"{AUDIT}a_bound_by_the_order_of_the_file_is_caught_by_running_it",
+    "a weight without a cap, by the audit": f"{AUDIT}a_weight_that_is_not_cut_off_is_caught",
+    "noise narrower than stated, by the pair": f"{PAIR}noise_that_is_narrower_than_it_says_is_caught",
     "a weight without a cap": f"{PEOPLE}a_weight_without_a_cap_in_the_sensitivity_is_caught",
     "a clock": f"{CLOCK}debits_with_their_full_time_are_caught",
     "a head that confirms guesses": f"{CLOCK}the_published_head_confirms_no_guess_at_the_time",
+    "a second release": f"{SECOND}a_promise_of_what_was_spent_so_far_is_broken_by_the_next_release",
+    "a ledger that tells of changed tables": f"{SECOND}a_ledger_that_writes_down_changed_tables_only_is_caught",
+    "an average whose rows keep their weight": (
+        f"{PEOPLE}an_averaged_person_is_hidden_and_one_whose_rows_keep_their_weight_is_caught"
+    ),
+    "a bound priced for a ninth": f"{BOUND}the_choice_keeps_its_promise_and_one_priced_for_a_ninth_is_caught",
+    "an allowance without its δ": "tests/laws/test_accounting.py::test_an_allowance_that_forgets_the_delta_is_caught",
 }
 
 
-def measure_shift(inside: np.ndarray, outside: np.ndarray) -> tuple[float, float]:
-    """μ between two samples of one statistic, in standard deviations, and its standard error."""
-    spread = math.sqrt((inside.var(ddof=1) + outside.var(ddof=1)) / 2)
-    return float((inside.mean() - outside.mean()) / spread), math.sqrt(1 / len(inside) + 1 / len(outside))
+def compare_accounting() -> float:
+    """The noise of one of some tables at (1, 10⁻⁶), by each currency; the gain for the 37 tables of Alarm's graph."""
+    gains = {}
+    promise = ApproxDP(1, "1e-6")
+    for tables in (1, 5, 10, 20, 37, 100, 1000):
+        share = ApproxDP(promise.epsilon / tables, promise.delta / tables)
+        own = calibrate(afford_zcdp(share), "gaussian")
+        pure = calibrate(PureDP(promise.epsilon / tables), "laplace")
+        rho = calibrate(allow(promise) / tables, "gaussian")
+        gains[tables] = min(own, pure) / rho
+        print(f"| {tables:,} | {own:.1f} | {pure:.1f} | {rho:.1f} | {gains[tables]:.2f} |")
+    return gains[37]
 
 
-def audit_person(runs: int) -> tuple[float, float]:
-    """One person with four visits in one cell, whose table is measured once."""
-    schema, unit = Schema.of({"x": ["a", "b"]}), Unit("add-remove", "id", VISITS)
-    others = {"id": ["q", "r"], "x": ["b", "b"]}
-    visitor = {"id": ["p"] * VISITS + others["id"], "x": ["a"] * VISITS + others["x"]}
-    sides = []
-    for rows in (visitor, others):
-        with open_airlock(rows, schema, budget=ZCDP(10**6), unit=unit) as airlock:
-            drawn = [airlock.measure([("x",)], spend=RHO, noise="gaussian")[0] for _ in range(runs)]
-        sides.append(np.array([found.noisy.values[0] for found in drawn], dtype=np.float64))
-    return measure_shift(*sides)
-
-
-def audit_search(runs: int) -> tuple[float, float]:
-    """One row more in a table of 200, the default search, and all its noisy tables weighed by their precision."""
-    names = "abc"
-    schema = Schema.of({name: ["0", "1"] for name in names})
-    rng = np.random.default_rng(1)
-    base = rng.integers(0, 2, size=(200, 3))
-    target = np.array([1, 1, 1])
-    sides = []
-    for rows in (np.vstack([base, target]), base):
-        data = {name: [str(value) for value in rows[:, i]] for i, name in enumerate(names)}
-        seen = []
-        for _ in range(runs):
-            with open_airlock(data, schema, budget=RHO) as airlock:
-                known = adaptive(airlock, spend=RHO).provenance
-            assert known is not None
-            total = 0.0
-            for table in known.measurements:
-                places = [names.index(name) for name in table.axes]
-                true = (
-                    np.count_nonzero((base[:, places] == target[places]).all(axis=1)) if places else len(base)
-                )
-                total += (float(table.noisy.values[tuple(target[places])]) - true) / table.law.variance
-            seen.append(total)
-        sides.append(np.array(seen))
-    return measure_shift(*sides)
+def calibrate(cost: Finite, noise: str) -> float:
+    """The standard deviation of the noise that a table of counts gets for a cost."""
+    (made,) = calibrate_counts([("x",)], cost, unit=Unit.ADD_REMOVE, noise=Noise(noise))
+    return math.sqrt(made.law.variance)
 
 
 def time_bounding(rows: int) -> float:
@@ -102,13 +92,12 @@ def time_bounding(rows: int) -> float:
 
 def count_caught() -> int:
     """The planted attacks that the tests catch."""
-    caught = 0
-    for name, test in PLANTED.items():
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
-        found = subprocess.run(command, cwd=ROOT, capture_output=True).returncode == 0
+    command = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", *PLANTED.values()]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
+    caught = {name: f"PASSED {test}" in said for name, test in PLANTED.items()}
+    for name, found in caught.items():
         print(f"{name}: {'caught' if found else 'NOT CAUGHT'}", flush=True)
-        caught += found
-    return caught
+    return sum(caught.values())
 
 
 def main() -> None:
@@ -116,18 +105,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
-    print("a person with four visits", file=sys.stderr, flush=True)
-    person, person_error = audit_person(2_000 if quick else 20_000)
-    print(f"person: μ {person:.3f} ± {person_error:.3f} of {CLAIM:.3f} claimed")
-    print("the default search", file=sys.stderr, flush=True)
-    search, search_error = audit_search(40 if quick else 600)
-    print(f"search: μ {search:.3f} ± {search_error:.3f} of {CLAIM:.3f} claimed, read off its tables alone")
+    runs = 25 if quick else 400
+    search = audit_mu("the search", ONE_ROW, runs)
+    person = audit_mu("a person", ONE_PERSON, runs)
+    few = audit_mu("the search with few rows", FEW_ROWS, runs)
+    pure = audit_epsilon("the search in ε", IN_PURE, runs)
+    gain = compare_accounting()
     caught = count_caught()
     speed = time_bounding(1_000_000 if quick else 5_000_000)
-    print(f"mu_share_search: {search / CLAIM:.3f}")
-    print(f"mu_share_person: {person / CLAIM:.3f}")
+    print(f"mu_share_search: {search:.3f}")
+    print(f"mu_share_person: {person:.3f}")
+    print(f"mu_share_few_rows: {few:.3f}")
+    print(f"epsilon_share_search: {pure:.3f}")
     print(f"planted_caught: {caught}")
     print(f"planted_all: {len(PLANTED)}")
+    print(f"accounting_gain: {gain:.3f}")
     print(f"bounding_mrows_per_s: {speed:.2f}")
 
 
