@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -14,6 +15,19 @@ from hypothesis import settings
 settings.register_profile("repeatable", derandomize=True)
 settings.register_profile("explore", derandomize=False, print_blob=True)
 settings.load_profile("repeatable")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly which tests did not run because the machine has no browser or no rules of accessibility."""
+    reasons = Counter(
+        str(found.longrepr[2] if isinstance(found.longrepr, tuple) else found.longrepr)
+        for found in terminalreporter.stats.get("skipped", ())
+    )
+    for reason, count in reasons.items():
+        if "browser:" in reason:
+            terminalreporter.write_line(
+                f"NOT RUN: {count} tests of the explorer. {reason}", red=True, bold=True
+            )
 
 
 @pytest.fixture(scope="session")

@@ -67,7 +67,7 @@ def test_gaussian_noise_is_paid_in_rho_or_epsilon_delta_only() -> None:
     (measured,) = airlock.measure([("smoke",)], spend="1/2", noise="gaussian")
     assert isinstance(measured.law, DiscreteGaussian)
     assert float(measured.law.sigma2) == pytest.approx(1.0, rel=1e-9)
-    assert open_simulation(ApproxDP("1", "1e-6")).measure([("smoke",)], spend="1/2")
+    assert open_simulation(ApproxDP("1", "1e-6")).measure([("smoke",)], spend="1/10")
     pure = open_simulation()
     with pytest.raises(DiscreetError, match="Gaussian noise cannot be paid for with"):
         pure.measure([("smoke",)], spend="1", noise="gaussian")

@@ -15,7 +15,9 @@ AMOUNTS = {"epsilon", "rho", "delta"}
 
 def walk(value: Any, path: str, names: set[str]) -> Iterator[str]:
     """The fields of a document; an attribute's name is *, an amount of privacy is one field."""
-    if path.endswith("taxonomy[]") or (isinstance(value, dict) and value and set(value) <= AMOUNTS):
+    if path.endswith(("taxonomy[]", "aliases")) or (
+        isinstance(value, dict) and value and set(value) <= AMOUNTS
+    ):
         yield path
     elif isinstance(value, dict) and value:
         for key, inner in value.items():

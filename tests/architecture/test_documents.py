@@ -186,10 +186,10 @@ def cli_commands() -> dict[str, Any]:
     """Every command of the command line by its full name, `discreet budget show` as `budget show`."""
     import typer.main
 
-    from discreet.doors import cli
+    from discreet.doors.cli import commands
 
     found: dict[str, Any] = {}
-    agenda: list[tuple[str, Any]] = [("", typer.main.get_command(cli.app))]
+    agenda: list[tuple[str, Any]] = [("", typer.main.get_command(commands.app))]
     while agenda:
         name, command = agenda.pop()
         if hasattr(command, "commands"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.doors.cli import main
-from discreet.judge.report import explain_loss, make_page
+from discreet.judge.report import explain_loss, find_parts, make_page
 from discreet.judge.report_parts.graph_layout import GAP, assign_layers, lay_out
 from discreet.networks.formats.release import Release, format_release, make_release, parse_release
 from discreet.networks.network import Network
@@ -189,3 +189,27 @@ def test_the_command_writes_one_file(asia: Release, tmp_path: Path) -> None:
     assert main(["report", str(tmp_path / "release.json"), "--out", str(tmp_path / "report.html")]) == 0
     assert (tmp_path / "report.html").read_text("utf-8") == make_page(asia)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["release.json", "report.html"]
+
+
+def test_all_levels_of_a_binned_attribute_are_drawn_in_their_order() -> None:
+    age = dc.Attribute.binned("age", range(0, 101, 5))
+    schema = dc.Schema((age, dc.Attribute.of("ill", ["no", "yes"])))
+    shares = [[(k + 1) / 210 for k in range(20)], [(20 - k) / 210 for k in range(20)]]
+    network = Network.build(schema, {"age": ["ill"], "ill": []}, {"age": shares, "ill": [0.5, 0.5]})
+    page = make_page(learn(network))
+    assert page.count('class="histogram"') == 2
+    for histogram in re.findall(r'<svg class="histogram".*?</svg>', page):
+        titles = re.findall(r"<title>(.*?): ", histogram)
+        assert titles == list(age.levels)
+
+
+def test_a_large_graph_is_drawn_in_its_parts_and_the_rest_is_a_list() -> None:
+    names = [f"a{k:02d}" for k in range(40)]
+    arrows = {name: [names[k - 1]] if k in (1, 2, 5) else [] for k, name in enumerate(names)}
+    tables = {name: [[0.5, 0.5]] * 2 if arrows[name] else [0.5, 0.5] for name in names}
+    network = Network.build({name: ["x", "y"] for name in names}, arrows, tables)
+    assert sorted(map(len, find_parts(network.dag))) == [1] * 35 + [2, 3]
+    page = make_page(learn(network))
+    assert page.count('<svg class="graph"') == 2
+    assert page.count('<g class="node') == 5
+    assert "35 attributes that depend on no other" in page

@@ -113,3 +113,69 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert told.err.startswith("error: ")
     assert told.err.count("\n") == 1
     assert list(folder.iterdir()) == []
+
+
+def test_one_bad_question_does_not_take_the_others_with_it(
+    asia: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["P(lung=yes)", "P(lungs)", "P(lung | smoke=", "P(bronc=yes | smoke in {yes})"]
+    assert main(["query", asia, *asked]) == 2
+    said = capsys.readouterr()
+    assert [line.split(" = ")[0] for line in said.out.splitlines()] == [asked[0], asked[3]]
+    assert [line.startswith("error: ") for line in said.err.splitlines()] == [True, True]
+    assert main(["query", asia, *asked, "--json"]) == 2
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert ["error" in line for line in lines] == [False, True, True, False]
+
+
+def test_a_folder_of_a_release_is_as_good_as_its_document(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every command takes what `release` wrote; a column that follows is told apart from one that is not there."""
+    follows = '[follows.b]\nfrom = ["a"]\nrows = [["x", "one"], ["y", "two"]]\n'
+    (tmp_path / "s.toml").write_text(
+        'format = 1\n[attributes.a]\nlevels = ["x", "y"]\n[attributes.c]\nlevels = ["p", "q"]\n' + follows
+    )
+    rows = {"a": ["x", "y"] * 200, "c": ["p", "p", "q", "q"] * 100}
+    made = dc.release(rows, tmp_path / "s.toml", {"c": ["a"]}, epsilon=2)
+    assert made.describe_graph().startswith("1 arrow between 2 attributes")
+    folder, out = tmp_path / "published", tmp_path / "rows.csv"
+    made.write(folder)
+    for command in (
+        ["query", str(folder), "P(a)"],
+        ["synthesize", str(folder), "--out", str(out)],
+        ["report", str(folder), "--out", str(tmp_path / "r.html")],
+        ["explore", str(folder), "--no-open", "--out", str(tmp_path / "e.html")],
+        ["compare", str(folder), str(folder / "release.json")],
+        ["statement", str(folder)],
+    ):
+        assert main(command) == 0, capsys.readouterr().err
+    capsys.readouterr()
+    assert main(["query", str(folder), "P(b)"]) == 2
+    assert capsys.readouterr().err == "error: 'b' follows from 'a' and is not in the network; ask for that\n"
+    for command in (["query", str(out), "P(a)"], ["compare", str(out), str(folder)]):
+        assert main(command) == 2
+        assert "a table of rows, by its name; a release or a network" in capsys.readouterr().err
+    alone = dc.release(rows, tmp_path / "s.toml", {"a": [], "c": []}, epsilon=2)
+    assert alone.describe_graph().startswith("no arrows: each of 2 attributes is published as independent")
+    assert main(["query", str(tmp_path), "P(a)"]) == 2
+    assert "is a folder; name a file in it" in capsys.readouterr().err
+
+
+def test_refusals_name_what_was_typed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A year in place of a date, a number of rows without people, an audit without rows."""
+    (tmp_path / "s.toml").write_text(
+        'format = 1\n[attributes.day]\ntype = "date"\nby = "quarter"\nfrom = 2024-01-01\nto = 2024-12-31\n'
+    )
+    made = dc.release({"day": ["2024-02-01", "2024-08-01"] * 50}, tmp_path / "s.toml", {"day": []}, epsilon=2)
+    made.write(tmp_path / "out.json")
+    document = str(tmp_path / "out.json")
+    assert main(["query", document, "P(day>=2024-07-01)"]) == 0
+    capsys.readouterr()
+    assert main(["query", document, "P(day>=2024)"]) == 2
+    assert "write a whole date, such as 2024-01-31" in capsys.readouterr().err
+    assert main(["audit", document]) == 2
+    assert "warning" not in capsys.readouterr().err
+    plan = ["plan", "--schema", str(tmp_path / "s.toml"), "--epsilon", "1", "--at-most", "3"]
+    assert main(plan) == 2
+    assert capsys.readouterr().err == "error: --at-most needs --person, the column with people's ids\n"

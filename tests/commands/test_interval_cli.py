@@ -106,18 +106,19 @@ def test_a_credal_network_answers_with_its_own(credal: str, capsys: pytest.Captu
     assert capsys.readouterr().out == "the most probable bronc given smoke=yes is certainly yes\n"
 
 
-def test_a_search_that_left_no_table_says_so(searched: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is fitted to smaller tables has no sound interval: answers come without, and say what has them."""
-    for answer in ask(capsys, searched, QUESTION, "P(lung=yes | smoke=yes)"):
-        assert "lower" not in json.dumps(answer)
-        assert "release again with --graph (this network will do)" in str(answer["meaning"])
-        assert "costs budget again" in str(answer["meaning"])
-    for kind in ("guaranteed", "calibrated"):
-        assert main(["query", searched, QUESTION, "--interval", kind]) == 2
-        printed = capsys.readouterr()
-        assert printed.out == ""
-        assert printed.err.startswith("error: no intervals: the learner adaptive chose ")
-        assert printed.err.count("\n") == 1
+def test_a_search_answers_what_no_table_holds_from_all_of_them(
+    searched: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only pairs were measured: a question about three attributes has bounds from the pairs, and says so."""
+    for answer in ask(capsys, searched, QUESTION, "P(lung=yes | smoke=yes, bronc=yes)"):
+        read_ends(answer)
+    assert "No measured table holds lung, smoke and bronc together." in str(answer["meaning"])
+    assert main(["query", searched, "P(lung | smoke=yes, bronc=yes)", "--interval", "calibrated"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(
+        "error: no calibrated intervals: no measured table holds lung, smoke and bronc"
+    )
 
 
 def test_a_release_on_the_graph_of_a_search_has_intervals(
@@ -135,8 +136,10 @@ def test_a_release_on_the_graph_of_a_search_has_intervals(
         assert "95 % sure" in str(answer["meaning"])
 
 
-def test_an_encoding_has_no_intervals_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Bits were measured, not levels; the way out is another one than after an adaptive search."""
+def test_an_encoding_has_intervals_through_its_bits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bits were measured, not levels, and each in a table of its own: bounds hold what they leave open."""
     schema = dc.Schema.of({"grade": range(3)})
     values = [str(code % 3) for code in range(300)]
     with dc.open_airlock({"grade": values}, schema, budget=dc.PureDP("1"), unit="add-remove") as airlock:
@@ -144,8 +147,10 @@ def test_an_encoding_has_no_intervals_and_says_so(tmp_path: Path, capsys: pytest
     path = tmp_path / "bits.json"
     dc.write_release(network, path)
     (answer,) = ask(capsys, str(path), "P(grade)")
-    assert "--encoding vanilla" in str(answer["meaning"])
-    assert "--graph" not in str(answer["meaning"])
+    low, high = read_ends(answer)
+    assert low <= 1 / 3 <= high
+    assert high - low < 1
+    assert "No measured table holds grade_bit1 and grade_bit2 together." in str(answer["meaning"])
 
 
 @pytest.mark.parametrize(

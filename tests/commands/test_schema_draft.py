@@ -11,11 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import discreet as dc
 from discreet.doors.cli import main
 from discreet.entrance import open_counter
-from discreet.rows.draft import REVIEW, cut_round, draft_schema
+from discreet.rows.draft import REVIEW, draft_schema
+from discreet.rows.draft.proposal import merge_rare
 from discreet.values.errors import DataError, SchemaError
-from discreet.values.schema.document import parse_toml
+from discreet.values.schema.edges import cut_dates, cut_quantiles
+from discreet.values.schema.formats.toml import parse_toml
 
 CELL = st.one_of(
     st.sampled_from(
@@ -34,12 +37,12 @@ def test_a_draft_fits_the_rows_it_was_made_from(tmp_path: Path, rows: list[tuple
     path = str(tmp_path / "t.csv")
     pyarrow.csv.write_csv(table, path)
     try:
-        draft = draft_schema(path, most_levels=6)
+        draft = draft_schema(path, most_levels=6, least=3)
         schema = draft.schema
     except SchemaError:
         return
     assert parse_toml(draft.format()) == schema
-    assert draft.format().count(REVIEW) >= len(schema)
+    assert draft.guesses == draft.format().count(REVIEW) >= len(schema)
     open_counter(path, schema).close()
 
 
@@ -54,7 +57,7 @@ def clinic(tmp_path: Path) -> str:
             "weight": [None if i % 9 == 0 else 50.0 + i / 7 for i in range(rows)],
             "smoker": [i % 3 == 0 for i in range(rows)],
             "stage": pa.array(["II", "I", "III"] * 100).dictionary_encode(),
-            "grade": pa.array([10, 9, 2] * 100),
+            "grade": pa.array([[10, 9, 2][i // 3 % 3] for i in range(rows)]),
             "seen": pa.array([19000] * rows, pa.date32()),
             "only": ["x"] * rows,
         }
@@ -67,9 +70,10 @@ def test_columns_by_their_types(clinic: str) -> None:
     draft = draft_schema(clinic)
     schema = draft.schema
     assert schema.names == ("age", "weight", "smoker", "stage", "grade")
-    assert schema["age"].bins is not None and schema["age"].bins.edges[0] == float("-inf")
-    assert schema["weight"].missing == "missing"
-    assert schema["smoker"].levels == ("false", "true")
+    age = schema["age"].bins
+    assert age is not None and 10 <= len(age) <= 20 and schema["age"].type == "integer"
+    assert schema["weight"].missing == "missing" and schema["weight"].type == "decimal"
+    assert schema["smoker"].levels == ("false", "true") and schema["smoker"].type == "boolean"
     assert schema["grade"].levels == ("2", "9", "10") and schema["grade"].ordered
     open_counter(clinic, schema).close()
     text = draft.format()
@@ -77,20 +81,147 @@ def test_columns_by_their_types(clinic: str) -> None:
     assert "'name' is left out" in text and "'seen' is left out" in text and "'only' is left out" in text
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "edges"),
-    [
-        (18, 77, (20, 40, 60)),
-        (0, 1, (0, 0.5, 1)),
-        (-3.0, 3.0, (-2, 0, 2)),
-        (1e6, 1.00001e6, (1000000, 1000005, 1000010)),
-        (5, 5, None),
-        (None, None, None),
-    ],
-)
-def test_edges_are_round(low: float, high: float, edges: tuple[float, ...] | None) -> None:
-    found = cut_round(low, high)
-    assert (None if found is None else found[1:-1]) == edges
+def plant(tmp_path: Path, rows: int = 600) -> str:
+    """A table in which one patient stands out in every column."""
+    path = tmp_path / "planted.csv"
+    lines = ["visit_id,sex,age,lab,seen,town,remark"]
+    for i in range(rows - 1):
+        day = f"2024-{1 + i % 12:02}-{1 + i % 28:02}"
+        lines.append(f"{i},{'fm'[i % 2]},{20 + i % 60},{4 + i % 40 / 10},{day},{'ABC'[i % 3]}town,fine")
+    lines.append("777777,Zwitter,119,88888.5,1897-03-04,Hermitage,she lost her twin and drinks")
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return str(path)
+
+
+def test_nothing_is_written_that_fewer_rows_hold_than_the_threshold(tmp_path: Path) -> None:
+    """A planted patient: neither her sentence, nor her town, nor an edge near her age, value or date."""
+    path = plant(tmp_path)
+    draft = draft_schema(path)
+    text = draft.format()
+    for secret in ("Zwitter", "119", "88888", "1897", "Hermitage", "twin"):
+        assert secret not in text
+    schema = draft.schema
+    ends = {name: schema[name].bins.edges for name in ("age", "lab")}  # type: ignore[union-attr]
+    assert ends["age"][-1] <= 85 and ends["lab"][-1] <= 9
+    assert schema["seen"].bins is not None and schema["seen"].levels[0].startswith("[2023-12") is False
+    assert schema["town"].other == "other" and schema["sex"].other == "other"
+    assert "twin" in draft_schema(path, least=1).format() + "twin", (
+        "with a threshold of 1 anything may be written"
+    )
+    open_counter(path, schema).close()
+
+
+def test_a_threshold_of_people_is_not_one_of_rows(tmp_path: Path) -> None:
+    """Forty rows of two people make a level of rows, and none of people; so do numbers and ends of ranges."""
+    path = tmp_path / "visits.csv"
+    lines = ["patient_id,town,score"]
+    lines += [f"P{i % 90},{'AB'[i % 2]}town,{i % 50}" for i in range(400)]
+    lines += [f"Q{i % 2},Hermitage,999" for i in range(40)]
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    rows, people = draft_schema(str(path)), draft_schema(str(path), person="patient_id")
+    assert ("Hermitage" in rows.format() and "1000" in rows.format()) or "999" in rows.format()
+    assert (
+        "Hermitage" not in people.format() and "999" not in people.format() and "1000" not in people.format()
+    )
+    assert rows.repeated == "patient_id" and "--person patient_id" in rows.format()
+    assert people.repeated is None and "patient_id" not in people.schema
+    with pytest.raises(DataError, match="no column 'nobody'"):
+        draft_schema(str(path), person="nobody")
+
+
+def test_columns_that_are_no_attributes_are_left_out_with_a_word(tmp_path: Path) -> None:
+    rows = 200
+    table = pa.table(
+        {
+            "__index_level_0__": list(range(rows)),
+            "Unnamed: 0": list(range(1, rows + 1)),
+            "customer_id": [f"C{i % 70:04}" for i in range(rows)],
+            "uuid": [f"{i * 7919:08x}" for i in range(rows)],
+            "serial": [10_000 + i for i in range(rows)],
+            "note": [f"saw patient number {i} on the ward today" for i in range(rows)],
+            "country": ["DE"] * rows,
+            "empty": pa.array([None] * rows, pa.string()),
+            "nested": [[i] for i in range(rows)],
+            "zip": [f"0{1000 + i % 4}" for i in range(rows)],
+            "income": [1000.5 + i * 3 for i in range(rows)],
+        }
+    )
+    path = str(tmp_path / "t.parquet")
+    pyarrow.parquet.write_table(table, path)
+    draft = draft_schema(path)
+    assert draft.schema.names == ("zip", "income")
+    assert draft.schema["zip"].type == "text", "a zip code is no number"
+    reasons = {found.column: found.notes[0] for found in draft.proposals if found.attribute is None}
+    for column, word in {
+        "__index_level_0__": "numbers the rows", "Unnamed: 0": "numbers the rows", "customer_id": "id, and it repeats",
+        "uuid": "id", "serial": "numbers the rows", "note": "free text", "country": "only one value",
+        "empty": "empty", "nested": "type",
+    }.items():  # fmt: skip
+        assert word in reasons[column], reasons[column]
+
+
+def test_columns_that_follow_from_others_are_recognised(tmp_path: Path) -> None:
+    school = ["primary", "secondary", "college", "doctorate"]
+    state = {"Bayern": "Germany", "Hessen": "Germany", "Tirol": "Austria", "Wien": "Austria"}
+    rows = 400
+    table = pa.table(
+        {
+            "education": [school[i % 4] for i in range(rows)],
+            "education_num": [i % 4 + 1 for i in range(rows)],
+            "state": [list(state)[i // 7 % 4] for i in range(rows)],
+            "country": [list(state.values())[i // 7 % 4] for i in range(rows)],
+            "sex": ["fm"[i // 3 % 2] for i in range(rows)],
+        }
+    )
+    path = str(tmp_path / "t.parquet")
+    pyarrow.parquet.write_table(table, path)
+    draft = draft_schema(path)
+    assert draft.schema.names == ("education", "state", "sex")
+    assert {(found.column, found.source) for found in draft.dependences} == {
+        ("education_num", "education"), ("country", "state"),
+    }  # fmt: skip
+    assert parse_toml(draft.format()) == draft.schema
+    assert draft.format().count("follows from") == 2
+
+
+def test_edges_are_round_and_follow_the_quantiles() -> None:
+    ages = [20 + 50 * i / 79 for i in range(80)]
+    found = cut_quantiles(ages, 18, 77, grain=1.0)
+    assert found is not None and 10 <= len(found) - 1 <= 22
+    assert all(edge == int(edge) for edge in found) and found[0] <= 18 and found[-1] >= 77
+    zeros = cut_quantiles([0.0] * 60 + [float(i * 10) for i in range(1, 21)], 0, 200, grain=1.0)
+    assert zeros is not None and zeros[:2] == (0.0, 1.0), "a value that most rows hold has a bin of its own"
+    assert cut_quantiles([5.0] * 80, 5, 5) is None
+    assert cut_quantiles([], 0, 1) is None
+    days = cut_dates([19_000 + 5.0 * i for i in range(80)], 19_000, 19_400, moments=False)
+    assert days is not None and len(days) > 10
+
+
+def test_rare_bins_are_merged_and_rare_ends_pulled_in() -> None:
+    assert merge_rare((0, 1, 2, 3, 4), (20, 3, 15, 20), 10, False) == (0, 1, 3, 4)
+    assert merge_rare((0, 1, 2, 3, 4), (20, 20, 20, 3), 10, False) == (0, 1, 2, 3)
+    assert merge_rare((0, 1, 2, 3), (20, 3, 3), 10, False) is None
+    assert merge_rare((0, 1, 2, 3), (9, 9, 9), 10, True) is None, "they may be the same nine people"
+
+
+def test_a_release_of_unreviewed_guesses_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], clinic: str
+) -> None:
+    schema, ledger = tmp_path / "schema.toml", tmp_path / "ledger"
+    assert main(["schema", "draft", clinic, "--out", str(schema)]) == 0
+    command = [
+        "release", clinic, "--schema", str(schema), "--epsilon", "1", "--account", "a", "--ledger", str(ledger),
+        "--create-ledger", "--out", str(tmp_path / "r.json"),
+    ]  # fmt: skip
+    assert main(command) == 2
+    assert "guesses" in capsys.readouterr().err and not ledger.exists()
+    with pytest.raises(SchemaError, match="--accept-guesses"):
+        dc.release(clinic, schema, epsilon=1)
+    with pytest.raises(SchemaError, match="the draft still has"):
+        dc.release(clinic, draft_schema(clinic), epsilon=1)
+    assert main([*command, "--accept-guesses"]) == 0
+    schema.write_text("".join(line for line in schema.open() if REVIEW not in line))
+    assert main([*command, "--out", str(tmp_path / "again.json")]) == 0
 
 
 def test_the_command_never_replaces_a_schema(
@@ -140,3 +271,52 @@ def test_whoever_protects_rows_of_people_is_told_once(
     assert main(people) == 0
     said = capsys.readouterr()
     assert "repeats" not in said.err and "any one person" in said.out
+
+
+def test_check_lists_every_misfit_with_the_line_that_mends_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All attributes in one run, with counts; after the lines are written, nothing is refused."""
+    from discreet.doors.cli import main
+
+    rows = "sex,age,day\nf,3,2019-05-01\nF ,70,31/12/2019\nx,NA,2018-01-01\nm,-99,soon\n,5,\n"
+    (tmp_path / "rows.csv").write_text(rows)
+    sex, age = 'levels = ["f", "m"]\n', "edges = [0, 18, 65]\n"
+    day = 'type = "date"\nby = "year"\nfrom = 2019-01-01\nto = 2020-12-31\n'
+    for mends, code in (
+        (("", "", ""), 2),
+        (
+            (
+                'ignore = ["case", "blanks"]\nother = "other"\nmissing = "missing"\n',
+                'nulls = ["NA", -99]\nmissing = "missing"\noutside = "nearest"\n',
+                'order = "dmy"\nmissing = "missing"\noutside = "missing"\n',
+            ),
+            0,
+        ),
+    ):
+        text = "".join(
+            f"[attributes.{name}]\n{declared}{mend}"
+            for name, declared, mend in zip(("sex", "age", "day"), (sex, age, day), mends, strict=True)
+        )
+        (tmp_path / "schema.toml").write_text(text)
+        assert main(["schema", "check", str(tmp_path / "schema.toml"), str(tmp_path / "rows.csv")]) == code
+        said = capsys.readouterr()
+        if code:
+            for line in (
+                "[attributes.sex]  # 3 rows outside; a release refuses them",
+                "'F ' in 1 row: ignore",
+                "'x' in 1 row: other",
+                'None in 1 row: missing = "missing"',
+                "'NA' in 1 row: nulls",
+                "'70' in 1 row: outside",
+                "'31/12/2019' in 1 row: order",
+                "'2018-01-01' in 1 row: outside",
+            ):
+                assert line in said.out, said.out
+            assert "3 attributes do not fit" in said.err
+        else:
+            assert "total" in said.out and "row:" not in said.out
+    assert (
+        main(["schema", "check", str(tmp_path / "schema.toml"), str(tmp_path / "rows.csv"), "--values"]) == 0
+    )
+    assert "they become 'other'" in capsys.readouterr().out

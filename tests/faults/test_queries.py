@@ -39,7 +39,8 @@ ASKING: dict[str, Callable[..., Any]] = {
         ({"smoke": 1}, "evidence 'smoke' = 1: no such level; allowed are 'yes', 'no'"),
         ({"smoke": None}, "evidence 'smoke' = None: no such level; allowed are 'yes', 'no'"),
         ({"smoke": float("nan")}, "evidence 'smoke' = nan: no such level; allowed are 'yes', 'no'"),
-        ({"smoke": ["yes"]}, r"evidence 'smoke' = \['yes'\]: no such level; allowed are 'yes', 'no'"),
+        ({"smoke": ["maybe"]}, r"evidence 'smoke' = 'maybe': no such level; allowed are 'yes', 'no'"),
+        ({"smoke": []}, r"evidence 'smoke' allows no level; name one or several"),
         ({"smoke": {"yes": 1}}, r"evidence 'smoke' = \{'yes': 1\}: no such level"),
         ({"smoke": "y" * 10_000}, "evidence 'smoke' = 'yyyy.*…: no such level"),
         (["smoke"], r"evidence is \['smoke'\], a list; map attributes to their levels"),
@@ -190,7 +191,7 @@ def test_log_likelihood_needs_complete_rows() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n": -1, "rng": 1}, "number of rows -1 is negative; it must be 0 or more"),
+        ({"n": -1, "rng": 1}, "number of rows -1: it must be 0 or more and at most 10,000,000,000,000"),
         ({"n": 1.5, "rng": 1}, "number of rows 1.5 is a float; it must be a whole number"),
         ({"n": True, "rng": 1}, "number of rows True is a bool"),
         ({"n": "5", "rng": 1}, "number of rows '5' is a str"),

@@ -86,7 +86,7 @@ CASES: dict[str, tuple[Callable[[Path], list[str]], str]] = {
     "ragged row": (spoil("rows.csv", ROWS + "yes,no\n"), "2 columns; the header has 3"),
     "zero rows": (spoil("rows.csv", "smoke,lung,age\n"), "rows.csv"),
     "empty file": (spoil("rows.csv", ""), "empty"),
-    "not text": (spoil("rows.csv", ROWS.encode() + b"\xff,no,2\n"), "UTF-8"),
+    "bytes of another encoding": (spoil("rows.csv", ROWS.encode() + b"\xff,no,2\n"), "is not a declared level"),
     "unicode level": (spoil("rows.csv", ROWS + "ÿes\u202e,no,20\n"), "ÿes"),
     "no such data": (option("DATA", "PLACE/none.csv"), "no such file"),
     "strange ending": (option("DATA", "PLACE/schema.toml"), "unknown kind of file"),
@@ -126,6 +126,7 @@ CASES: dict[str, tuple[Callable[[Path], list[str]], str]] = {
     "no such learner": (option("--learner", "clever"), "'clever'"),
     "learner that finds graphs": (option("--learner", "privbayes"), "finds the graph itself"),
     "arrow for a learner with a graph": (option("--require", "smoke -> lung"), "--require works only with"),
+    "score for a learner with a graph": (option("--score", "F"), "--score works only with"),
     "encoding for a learner with a graph": (option("--encoding", "binary"), "--encoding works only with"),
     "request of two lines": (option("--request", "a\nb"), "a request id"),
     "folder that is not there": (option("--out", "PLACE/no/such/folder"), "no such folder"),
@@ -180,6 +181,12 @@ KNOWLEDGE = {
     "cycle": (["--require", "smoke -> lung", "--require", "lung -> smoke"], "cycle"),
     "bits": (["--require", "smoke -> lung", "--encoding", "binary"], "binary encoding"),
     "no such encoding": (["--encoding", "morse"], "'morse'"),
+    "no such score": (["--score", "Z"], "--score must be R, F or I, not 'Z'"),
+    "all for the graph": (["--beta", "1"], "--beta"),
+    "no number": (["--theta", "much"], "--theta"),
+    "fewer than no parents": (["--k", "-1"], "--k must be 0 or more, not -1"),
+    "no such selection": (["--selection", "raffle"], "'raffle'"),
+    "as printed, but not": (["--as-printed", "--score", "R"], "--as-printed says what --score is"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discreet.values.errors import DiscreetError, FormatError, SchemaError, TooLarge
-from discreet.values.schema import Attribute, Bins, Group, Schema, Taxonomy
-from discreet.values.schema.document import MAX_BYTES, parse_toml
+from discreet.values.schema import Attribute, Bins, Group, Reading, Schema, Taxonomy
+from discreet.values.schema.formats.toml import MAX_BYTES, parse_toml
 
 
 def refusal(kind: type[DiscreetError], act: Callable[[], object]) -> str:
@@ -111,13 +112,89 @@ DECLARATIONS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "unknown attribute": (lambda: Schema.of({"a": ["x", "y"]})["b"], ("'b'", "'a'")),
     "unhashable attribute": (lambda: Schema.of({"a": ["x", "y"]})[["b"]], ("['b']", "'a'")),  # type: ignore[index]
     "unknown level": (lambda: Attribute.of("a", ["x", "y"]).code("z"), ("'z'", "'a'", "'x', 'y'")),
-    "draw from an open end": (
-        lambda: Attribute.binned("a", [0, 1, math.inf]).decode([0, 1], rng=1),
-        ("[1, inf)", "open end", "finite edge in place of inf"),
+    "lowest of closed bins": (
+        lambda: Attribute.binned("a", [0, 1, 2], lowest=-1),
+        ("'a'", "`lowest`", "drop it"),
     ),
-    "draw from the other open end": (
-        lambda: Attribute.binned("a", [-math.inf, 1, math.inf]).decode([0], rng=1),
-        ("(-inf, 1)", "open end", "finite edge in place of -inf"),
+    "highest inside": (
+        lambda: Attribute.binned("a", [0, 1, math.inf], highest=1),
+        ("'a'", "`highest` is 1", "above 1"),
+    ),
+    "unknown type": (
+        lambda: Attribute.of("a", ["x", "y"], type="string"),
+        ("'a'", "'string'", "text, integer"),
+    ),  # type: ignore[arg-type]
+    "integer levels": (lambda: Attribute.of("a", ["1", "x"], type="integer"), ("'a'", "'x'", "whole number")),
+    "boolean levels": (
+        lambda: Attribute.of("a", ["yes", "no"], type="boolean"),
+        ("'a'", "'yes'", "true nor false"),
+    ),
+    "text in bins": (
+        lambda: Attribute.binned("a", [0, 1, 2], type="text"),
+        ("'a'", "type text", "integer, decimal"),
+    ),
+    "a bin without an integer": (
+        lambda: Attribute.binned("a", [0, 0.2, 0.8, 2], type="integer"),
+        ("'a'", "[0.2, 0.8)", "no multiple of 1"),
+    ),
+    "decimals of integers": (
+        lambda: Attribute.binned("a", [0, 1, 2], type="integer", decimals=1),
+        ("'a'", "decimals 1"),
+    ),
+    "too many decimals": (
+        lambda: Attribute.binned("a", [0, 1, 2], decimals=13),
+        ("'a'", "decimals 13", "0 to 12"),
+    ),
+    "no such outside": (lambda: Reading(outside="clip"), ("'clip'", "nearest")),  # type: ignore[arg-type]
+    "nothing nearest": (
+        lambda: Attribute.of("a", ["x", "y"], reading=Reading(outside="nearest")),
+        ("'a'", "'nearest' needs edges", "`other`"),
+    ),
+    "nothing missing": (
+        lambda: Attribute.of("a", ["x", "y"], reading=Reading(outside="missing")),
+        ("'a'", "needs a missing level"),
+    ),
+    "other and outside": (
+        lambda: Attribute.of("a", ["x", "y"], other="z", reading=Reading(outside="leave out")),
+        ("'a'", "'z'", "contradict"),
+    ),
+    "alias of nothing": (
+        lambda: Attribute.of("a", ["x", "y"], reading=Reading.of(aliases={"z": ["Z"]})),
+        ("'a'", "'Z'", "'z'", "'x', 'y'"),
+    ),
+    "alias of two": (
+        lambda: Attribute.of("a", ["x", "y"], reading=Reading.of(aliases={"x": ["1"], "y": ["1"]})),
+        ("'a'", "'1'", "'x'", "'y'"),
+    ),
+    "case that matters": (
+        lambda: Attribute.of("a", ["x", "X"], reading=Reading.of(ignore=["case"])),
+        ("'a'", "'x'", "'X'", "ignored"),
+    ),
+    "null that is a level": (
+        lambda: Attribute.of("a", ["x", "y"], reading=Reading.of(nulls=["x"])),
+        ("'a'", "'x'", "a missing value"),
+    ),
+    "order of numbers": (
+        lambda: Attribute.binned("a", [0, 1, 2], reading=Reading(order="dmy")),
+        ("'a'", "`order`", "date"),
+    ),
+    "dates without days": (lambda: Attribute.dated("a", by="month"), ("'a'", "`from`", "2020-01-31")),
+    "dates backwards": (
+        lambda: Attribute.dated("a", by="year", first=date(2020, 1, 1), last=date(2019, 1, 1)),
+        ("'a'", "2020-01-01", "later"),
+    ),
+    "one month": (
+        lambda: Attribute.dated("a", by="month", first=date(2020, 1, 1), last=date(2020, 1, 9)),
+        ("'a'", "one month", "at least 2"),
+    ),
+    "no such period": (lambda: Attribute.dated("a", by="decade"), ("'a'", "'decade'", "quarter")),  # type: ignore[arg-type]
+    "edge that is no date": (
+        lambda: Attribute.dated("a", edges=["2020-01-01", "soon", "2021-01-01"]),
+        ("'a'", "'soon'"),
+    ),
+    "moment among days": (
+        lambda: Attribute.dated("a", edges=["2020-01-01", "2020-02-01 12:00", "2021-01-01"]),
+        ("'a'", "12:00", "a day such as"),
     ),
 }
 
@@ -211,7 +288,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     require_words(
         refusal(FormatError, lambda: Schema.read(tmp_path / "none.toml")), "none.toml", "No such file"
     )
-    require_words(refusal(FormatError, lambda: Schema.read(tmp_path)), str(tmp_path), "directory")
+    require_words(refusal(FormatError, lambda: Schema.read(tmp_path)), str(tmp_path), "is a folder")
 
 
 def test_a_refused_write_leaves_the_old_file(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
     python tests/golden/make.py          # answers only: from the releases that are here
     python tests/golden/make.py --draw   # new releases too: new noise, so every file changes
+    python tests/golden/make.py --draw planned-delta adaptive   # only these
 
 The releases are kept, because their noise cannot be drawn again; `answers.json` is what they must go on saying.
 """
@@ -34,6 +35,66 @@ levels = ["yes", "no"]
 levels = ["no", "mild", "severe"]
 ordered = true
 """
+TYPED = """
+[attributes.age]
+type = "integer"
+edges = [0, 20, 40, 60, inf]
+highest = 90
+missing = "unknown"
+nulls = ["NA", -9]
+outside = "nearest"
+
+[attributes.ward]
+levels = ["medicine", "surgery", "eye"]
+other = "another"
+aliases = { surgery = ["Chirurgie"] }
+ignore = ["case", "blanks"]
+
+[attributes.smoke]
+levels = ["yes", "no"]
+other = "?"
+
+[attributes.ill]
+levels = ["no", "mild", "severe"]
+ordered = true
+missing = "unknown"
+outside = "missing"
+
+[attributes.dose]
+edges = [-inf, 1, 2, 5]
+lowest = 0
+decimals = 1
+outside = "leave out"
+
+[attributes.visit]
+type = "date"
+by = "quarter"
+from = 2025-01-01
+to = 2025-12-31
+order = "dmy"
+other = "else"
+
+[[constraints]]
+if = { smoke = "no" }
+then = { ill = "!= severe" }
+
+[[constraints]]
+holds = ["age", "<=", "age limit"]
+
+[[constraints]]
+columns = ["smoke", "ward"]
+combinations = [["yes", "medicine"], ["yes", "surgery"], ["yes", "eye"], ["no", "medicine"], ["no", "eye"]]
+
+[attributes."age limit"]
+type = "integer"
+edges = [0, 50, 90]
+outside = "leave out"
+
+[follows.building]
+from = "ward"
+map = { medicine = "old", surgery = "new" }
+type = "text"
+"""
 GRAPH = "age -> ill\nward -> ill\nsmoke -> ill\nage -> smoke\n"
 
 RELEASES = {
@@ -44,11 +105,21 @@ RELEASES = {
     "dependent": ["--learner", "dependent", "--epsilon", "2"],
     "adaptive": ["--epsilon", "2"],
     "adaptive-rho": ["--rho", "1/2"],
+    "adaptive-typed": ["--epsilon", "4"],
     "privbayes": ["--learner", "privbayes", "--epsilon", "2"],
     "privbayes-replace": ["--learner", "privbayes", "--epsilon", "2", "--unit", "replace-one"],
     "privbayes-binary": ["--learner", "privbayes", "--encoding", "binary", "--epsilon", "4"],
     "privbayes-hierarchical": ["--learner", "privbayes", "--encoding", "hierarchical", "--epsilon", "4"],
 }
+ABOUT = """
+title = "A golden release"
+description = "One of each learner, unit and kind of budget."
+population = "Nobody: the rows are made up"
+period = "2026"
+collection = "Drawn at random"
+contact = "data@example.org"
+licence = "CC0 1.0"
+"""
 QUESTIONS = [
     "P(ill)",
     "P(ill | smoke=yes)",
@@ -70,31 +141,37 @@ def run(*arguments: object) -> str:
     return said.getvalue()
 
 
-def draw_releases() -> None:
-    """Write every release anew."""
+def draw_releases(names: list[str]) -> None:
+    """Write these releases anew, or all."""
     import numpy as np
 
     source = np.random.default_rng(5)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         (place / "schema.toml").write_text(SCHEMA)
+        (place / "typed.toml").write_text(TYPED)
         (place / "graph.txt").write_text(GRAPH)
-        lines = ["age,ward,smoke,ill"]
+        (place / "about.toml").write_text(ABOUT)
+        lines = ["age,ward,smoke,ill,dose,visit,age limit"]
         for _ in range(4000):
             age = source.uniform(0, 90)
             smoke = source.random() < 0.2 + 0.003 * age
             ward = source.choice(["medicine", "surgery", "eye"], p=[0.5, 0.3, 0.2])
             ill = source.choice(["no", "mild", "severe"], p=[0.5, 0.3, 0.2] if smoke else [0.8, 0.15, 0.05])
-            lines.append(f"{age:.1f},{ward},{'yes' if smoke else 'no'},{ill}")
+            rest = f"{age / 20:.1f},{1 + int(age) % 28}.{1 + int(age) % 12}.2025,{int(age)}"
+            lines.append(f"{age:.1f},{ward},{'yes' if smoke else 'no'},{ill},{rest}")
         (place / "rows.csv").write_text("\n".join(lines) + "\n")
-        for name, options in RELEASES.items():
+        for name in names or RELEASES:
+            options = RELEASES[name]
             graph = (
                 ["--graph", place / "graph.txt"]
                 if name.split("-")[0] in ("planned", "independent", "dependent")
                 else []
             )
+            schema = "typed.toml" if name.endswith("typed") else "schema.toml"
+            words = ["--about", place / "about.toml"] if name == "planned" else []
             run(
-                "release", place / "rows.csv", "--schema", place / "schema.toml", *graph, *options,
+                "release", place / "rows.csv", "--schema", place / schema, *graph, *options, *words,
                 "--ledger", place / "ledger", "--create-ledger", "--account", name, "--out", HERE / f"{name}.json",
             )  # fmt: skip
 
@@ -103,7 +180,7 @@ def answer(path: Path) -> dict[str, object]:
     """What one release says: its answers, its network for other tools, its verdict, its synthetic rows."""
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "rows.csv"
-        run("synthesize", path, "--rows", 500, "--seed", 7, "--out", rows)
+        run("synthesize", path, "--rows", 500, "--seed", 7, "--labels", "--out", rows)
         drawn = hashlib.sha256(rows.read_bytes()).hexdigest()
     asked = [
         json.loads(line)
@@ -114,8 +191,8 @@ def answer(path: Path) -> dict[str, object]:
 
 def main() -> None:
     """Write what is asked for."""
-    if "--draw" in sys.argv[1:]:
-        draw_releases()
+    if sys.argv[1:2] == ["--draw"]:
+        draw_releases(sys.argv[2:])
     found = {name: answer(HERE / f"{name}.json") for name in RELEASES}
     (HERE / "answers.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 

@@ -14,9 +14,10 @@ from discreet import entrance
 from discreet.core.mechanism import calibrate_counts
 from discreet.core.scores import IndependenceDistance, MaximumDistance, ModelError, MutualInformation, Score
 from discreet.entrance import open_airlock, open_counter, open_ledger
+from discreet.learning.plan import plan
 from discreet.learning.planned import planned
 from discreet.learning.privbayes import privbayes
-from discreet.papers.estimators.sums import BoundedColumn
+from discreet.papers.estimators.sums import BoundedColumn, Sums
 from discreet.papers.parameters.subsample import Subsampling
 from discreet.papers.posterior.grid_draws import calibrate_maximum, calibrate_sample
 from discreet.papers.posterior.linear import ProductStatistics
@@ -33,14 +34,14 @@ KS = (1, 2, 3, 4)
 SHAPES = [(2, 2), (3, 2), (2, 3)]
 
 
-def person(k: int) -> Unit:
-    return Unit("add-remove", "id", k)
+def person(k: int, average: bool = False) -> Unit:
+    return Unit("add-remove", "id", k, average=average)
 
 
-def additions(cells: int, k: int) -> np.ndarray:
-    """Every way in which the at most k rows of one person fall into cells."""
+def additions(cells: int, k: int, grain: int = 0) -> np.ndarray:
+    """Every way in which the at most k rows of one person fall into cells; with a grain, of weight grain/rows each."""
     found = [
-        np.bincount(np.array(rows, dtype=np.int64), minlength=cells)
+        np.bincount(np.array(rows, dtype=np.int64), minlength=cells) * (grain // size if grain else 1)
         for size in range(1, k + 1)
         for rows in itertools.combinations_with_replacement(range(cells), size)
     ]
@@ -66,25 +67,42 @@ def test_a_person_moves_a_table_of_counts_by_at_most_what_is_charged(k: int) -> 
 
 
 @pytest.mark.parametrize("k", KS)
+def test_an_averaged_person_moves_a_table_by_one_person(k: int) -> None:
+    """However many rows they have: lcm(1, …, k) parts in L1, and in L2 if all fall into one cell."""
+    unit = person(k, average=True)
+    added = additions(4, k, unit.grain)
+    (laplace,) = calibrate_counts([("a",)], PureDP(1), unit=unit)
+    (gaussian,) = calibrate_counts([("a",)], ZCDP(1), unit=unit, noise="gaussian")
+    assert (added.sum(axis=1) == unit.grain).all() and laplace.l1 == unit.grain
+    assert (added**2).sum(axis=1).max() == gaussian.l2_squared == unit.grain**2
+    assert laplace.scale == pytest.approx(unit.grain)  # in parts: as much noise as for one row
+
+
+@pytest.mark.parametrize("average", [False, True], ids=["rows", "average"])
+@pytest.mark.parametrize("k", KS)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", ["F", "R", "model"])
-def test_a_person_moves_a_score_by_at_most_its_sensitivity(name: str, shape: tuple[int, int], k: int) -> None:
-    """Over all tables of up to 5 rows and all ways to add a person."""
+def test_a_person_moves_a_score_by_at_most_its_sensitivity(
+    name: str, shape: tuple[int, int], k: int, average: bool
+) -> None:
+    """Over all tables of up to 5 rows, or people, and all ways to add a person."""
     cells = shape[0] * shape[1]
     score: Score
     if name == "F":
         if shape[1] != 2:
             with pytest.raises(MechanismError):
-                MaximumDistance().sensitivity([shape], person(k))
+                MaximumDistance().sensitivity([shape], person(k, average))
             return
         score = MaximumDistance()
     else:
         score = (
             IndependenceDistance() if name == "R" else ModelError((np.linspace(0, 3, cells).reshape(shape),))
         )
-    claimed = float(score.sensitivity([shape], person(k)))
-    added, worst = additions(cells, k), 0.0
-    for before in tables(cells, 5 if cells == 4 else 4):
+    unit = person(k, average)
+    claimed = float(score.sensitivity([shape], unit))
+    added, worst = additions(cells, k, unit.grain if average else 0), 0.0
+    for whole in tables(cells, 5 if cells == 4 else 4):
+        before = whole * unit.grain
         lines = [before, *(before + more for more in added)]
         many = score if name != "model" else ModelError(score.expected * len(lines))  # type: ignore[attr-defined]
         values = many.evaluate([Table(("p", "x"), line.reshape(shape)) for line in lines])
@@ -110,8 +128,9 @@ def test_sums_and_linear_statistics_and_draws_know_people(k: int) -> None:
         calibrate_sample([("y",)], [np.ones(2)], PureDP(2), unit=person(k)),
         calibrate_maximum([("y",)], [np.ones(2)], PureDP(2), unit=person(k), floor=0.1),
     ):
-        (node,) = found.nodes
-        reach = int(node.log_points.max() - node.log_points.min())
+        (node,) = found.grids
+        logs = node.round_logs(node.splits[0])
+        reach = int(logs.max() - logs.min())
         assert node.choice.sensitivity * 2 >= reach * k  # k rows move a log-likelihood ratio k times as far
         assert node.choice.loss <= found.cost
 
@@ -127,15 +146,50 @@ def test_what_does_not_hold_for_people_is_refused() -> None:
         Unit("add-remove", "", 2)
     with pytest.raises(BudgetError, match="is empty"):
         Unit.choose(None, "", 1)
-    for bad in (0, 1001, 2.5, True):
+    for bad in (0, 1001, 2.5, True, "0", "many", -1):
         with pytest.raises(BudgetError, match="--at-most must be a number"):
-            Unit("add-remove", "id", bad)  # type: ignore[arg-type]
+            Unit.choose(None, "id", bad)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("unit", [person(1), person(12), Unit("add-remove", 'a "b", at most 3 \\', 7)])
+@pytest.mark.parametrize(
+    "unit",
+    [person(1), person(12), person(4, average=True), Unit("add-remove", 'a "b", at most 3 \\', 7), person(0)],
+)
 def test_a_unit_survives_being_written(unit: Unit) -> None:
     assert Unit.read(unit.value) == unit
-    assert Unit.choose(None, unit.person, unit.at_most) == unit
+    asked = "auto" if unit.is_open else unit.at_most
+    assert Unit.choose(None, unit.person, asked, "average" if unit.average else None) == unit
+
+
+def test_averages_that_are_not_exact_or_mean_nothing_are_refused() -> None:
+    with pytest.raises(BudgetError, match="from 1 to 10 with --per-person average, not 11"):
+        person(11, average=True)
+    with pytest.raises(BudgetError, match="--per-person needs --person"):
+        Unit("add-remove", average=True)
+    with pytest.raises(BudgetError, match="rows or average, not 'mean'"):
+        Unit.choose(None, "id", 3, "mean")
+    for ask in (
+        lambda: calibrate_sample([("y",)], [np.ones(2)], PureDP(2), unit=person(2, average=True)),
+        lambda: Sums.price([BoundedColumn("x", 0, 1)], PureDP(1), unit=person(2, average=True)),
+    ):
+        with pytest.raises(BudgetError, match="counts rows, not people's averages"):
+            ask()
+    with pytest.raises(BudgetError, match="not chosen yet"):
+        person(0).moves  # noqa: B018
+
+
+def test_averaged_people_give_the_network_of_people() -> None:
+    """Two people, one with four visits: each weighs a half, and a plan counts in people."""
+    rows = {"id": [*"pppp", "q"], "x": [*"aabb", "c"], "y": [*"0000", "1"]}
+    dag = DAG.build({"x": [], "y": ["x"]})
+    with open_airlock(rows, SCHEMA, budget=PureDP(10**6), unit=person(4, average=True)) as airlock:
+        network = planned(airlock, dag, spend=10**6)
+    shares = network.cpts[0].values
+    assert shares == pytest.approx([0.25, 0.25, 0.5], abs=0.01)
+    one, many = (
+        plan(dag, SCHEMA, spend=PureDP(1), unit=unit) for unit in (person(1), person(4, average=True))
+    )
+    assert many.variances == one.variances and many.predict_error() == one.predict_error()
 
 
 def test_no_more_than_k_rows_of_a_person_count_and_none_without_an_id() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from discreet.values.errors import DataError
 from discreet.values.schema import Attribute, Bins, Group, Schema, Taxonomy
-from discreet.values.schema.document import parse_toml, write_toml
+from discreet.values.schema.formats.toml import parse_toml, write_toml
 
 laws = settings(deadline=None, max_examples=80)
 

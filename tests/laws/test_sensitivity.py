@@ -25,7 +25,7 @@ from discreet.core.mechanism import (
 from discreet.core.noise import add_noise, choose
 from discreet.papers.estimators.sums import BoundedColumn, Sums
 from discreet.papers.parameters.subsample import Subsampling
-from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP
+from discreet.values.budget import ZCDP, Finite, PureDP
 from discreet.values.errors import DataError, DiscreetError, MechanismError
 from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace
 from discreet.values.unit import ROW_UNITS, Unit
@@ -38,7 +38,6 @@ UNITS = ROW_UNITS
 SPENDS = st.one_of(
     st.fractions(Fraction(1, 10**6), 50).map(PureDP),
     st.fractions(Fraction(1, 10**6), 50).map(ZCDP),
-    st.builds(ApproxDP, st.fractions(Fraction(1, 100), 20), st.sampled_from(["1e-9", "1e-6", "1/1000"])),
     st.floats(1e-6, 50).map(PureDP),
 )
 
@@ -157,6 +156,14 @@ def _said(mechanism: AdditiveNoise | NoisyChoice) -> PureDP | ZCDP:
     )
 
 
+def _agrees(mechanism: AdditiveNoise) -> bool:
+    """OpenDP says that no more is lost; the ρ of Laplace noise is ours (test_accounting), and OpenDP's is its ε."""
+    said = _said(mechanism)
+    if isinstance(said, PureDP) and isinstance(mechanism.cost, ZCDP):
+        return said.epsilon <= Fraction(mechanism.l1) / Fraction(mechanism.scale) * (1 + Fraction(1, 2**50))
+    return is_covered(said, mechanism.cost)
+
+
 @given(
     SPENDS,
     st.lists(st.floats(0.05, 20), min_size=1, max_size=6),
@@ -174,7 +181,7 @@ def test_costs_of_tables_are_at_least_what_opendp_says_and_hardly_more(
     mechanisms = calibrate_counts([("a",)] * len(shares), spend, unit=unit, noise=noise, shares=shares)
     assert sum((each.cost for each in mechanisms), type(spend).zero()) == spend
     for each in mechanisms:
-        assert is_covered(_said(each), each.cost)
+        assert _agrees(each)
         assert is_covered(each.loss, each.cost)
         narrower = Fraction(each.scale) * Fraction(9999, 10000)
         wasteful = type(each.loss)(each.loss.amounts[0] * (Fraction(each.scale) / narrower) ** 2)
@@ -197,7 +204,7 @@ def test_costs_of_sums_are_at_least_what_opendp_says(
     mechanisms = Sums.price(columns, spend, unit=unit, noise=noise).mechanisms
     for each, width in zip(mechanisms, widths, strict=True):
         assert each.moves == (width,)
-        assert is_covered(_said(each), each.cost)
+        assert _agrees(each)
 
 
 @given(SPENDS, st.fractions(Fraction(1, 10**6), 10), st.sampled_from(list(Selection)))

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from chance import SURE, within_attempts
-from discreet.doors.cli import app
+from discreet.doors.cli.commands import app
 from discreet.doors.release import release as make_release_of_rows
 from discreet.entrance import open_airlock, open_ledger
-from discreet.judge.empirical_epsilon import empirical_epsilon
+from discreet.judge.experiments.empirical_epsilon import empirical_epsilon
 from discreet.judge.verify import verify
 from discreet.learning.greedy import greedy
 from discreet.learning.parent_sets import limit_degree, maximal_sets
@@ -284,12 +284,12 @@ def test_the_budget_is_spent_exactly_and_rows_have_declared_labels(
         assert airlock.remaining.is_zero
     assert network.declared == SCHEMA
     assert network.nodes[: len(SCHEMA)] == SCHEMA.names
-    table = network.sample(200, rng=1).arrow()
+    table = network.sample(200, rng=1).arrow(labels=True)
     assert tuple(table.column_names) == SCHEMA.names
     for name in SCHEMA.names:
         assert set(table[name].to_pylist()) <= set(SCHEMA[name].levels)
     given = network.sample(50, rng=1, given={"two": "yes"})
-    assert set(given.arrow()["two"].to_pylist()) == {"yes"}
+    assert set(given.arrow(labels=True)["two"].to_pylist()) == {"yes"}
 
 
 @pytest.mark.parametrize(("kind", "score"), [("binary", "R"), ("binary", "F"), ("hierarchical", "R")])

@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import betaln, digamma
 
 Array = npt.NDArray[np.float64]
 
@@ -35,14 +37,53 @@ def printed_error(conditional: Array, parents: Array, family: Array) -> float:
         return float((conditional * np.sqrt(1 / parents[..., None] ** 2 + 1 / family**2)).mean())
 
 
-def test_equation_12_is_ruled_by_its_smallest_noisy_count() -> None:
-    """[000, Eq. 12] One noisy count of 1 outweighs all others, 0 makes it infinite, and the sign is lost."""
-    parents, conditional = np.array([1000.0, 1000.0]), np.full((2, 2), 0.5)
-    usual = printed_error(conditional, parents, np.full((2, 2), 500.0))
-    rare = printed_error(conditional, parents, np.array([[500.0, 500.0], [500.0, 1.0]]))
-    assert rare > 50 * usual
-    assert math.isinf(printed_error(conditional, parents, np.array([[500.0, 500.0], [500.0, 0.0]])))
-    assert rare == printed_error(conditional, parents, np.array([[500.0, 500.0], [500.0, -1.0]]))
+def test_equation_12_is_ruled_by_rare_rows_of_the_parents() -> None:
+    """[000, Eq. 12] With Θ = T/T_pa a cell's own count cancels: rare cells hardly matter, rare parent rows rule."""
+    parents = np.array([1000.0, 1000.0])
+    even, rare_cell = np.full((2, 2), 500.0), np.array([[500.0, 500.0], [999.0, 1.0]])
+    usual = printed_error(even / parents[:, None], parents, even)
+    conditional = rare_cell / parents[:, None]
+    assert printed_error(conditional, parents, rare_cell) == pytest.approx(
+        (np.sqrt(1 + conditional**2) / parents[:, None]).mean()
+    )
+    assert printed_error(conditional, parents, rare_cell) == pytest.approx(usual, rel=0.05)
+    rare_row = np.array([[500.0, 500.0], [1.0, 1.0]])
+    few = np.array([1000.0, 2.0])
+    assert printed_error(rare_row / few[:, None], few, rare_row) > 200 * usual
+    mirrored = np.array([1000.0, -2.0])  # noise has made the parent row negative: it counts like one of 2
+    assert printed_error(rare_row / few[:, None], mirrored, rare_row) > 200 * usual
+    assert (
+        printed_error(even / parents[:, None], 0.5 * parents, even) > 1.1 * usual
+    )  # so T_pa does have an effect
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.floats(0.001, 5), st.floats(0.001, 0.999))
+def test_a_sample_is_always_noisier_than_all_rows(epsilon: float, rate: float) -> None:
+    """[000, Sec. 3.3] β·ln(1 + (e^ε − 1)/β) ≤ ε: noise on a sample, scaled up to all rows, is never narrower."""
+    amplified = math.log1p(math.expm1(epsilon) / rate)
+    assert rate * amplified <= epsilon * (1 + 1e-12)
+    printed = 1 / amplified < 1 / epsilon
+    assert printed  # without the factor 1/β the sample looks better
+    paper = 0.1 * math.log1p(math.expm1(0.1) / 0.1)
+    assert 0.1 / paper == pytest.approx(1.39, abs=0.005)
+
+
+def test_a_co_parent_can_depend_on_the_node() -> None:
+    """[000, Sec. 3.4] X → V → W → C, X → C: W is C's other parent, no child of X, and P(W) moves with P(X)."""
+    follow = np.array([[0.9, 0.1], [0.2, 0.8]])
+    marginals = [np.array([1 - x, x]) @ follow @ follow for x in (0.1, 0.6)]
+    assert np.abs(marginals[0] - marginals[1]).sum() > 0.4
+
+
+def test_the_example_of_an_elimination_repeats_a_line() -> None:
+    """[001, Sec. 8.3] φ_{B,C}[1, 0] as printed is φ_{B,C}[0, 1]; summing A out gives another number."""
+    rng = np.random.default_rng(8)
+    of_a, of_c = rng.dirichlet([1, 1]), rng.dirichlet([1, 1], size=(2, 2))  # of_c[a, b, c]
+    factor = np.einsum("a,abc->bc", of_a, of_c)
+    printed = of_a[0] * of_c[0, 0, 1] + of_a[1] * of_c[1, 0, 1]
+    assert printed == pytest.approx(factor[0, 1]) != pytest.approx(factor[1, 0])
+    assert factor[1, 0] == pytest.approx(of_a[0] * of_c[0, 1, 0] + of_a[1] * of_c[1, 1, 0])
 
 
 def printed_shares(weights: Array) -> Array:
@@ -151,6 +192,68 @@ def test_the_stealth_increment_dwarfs_the_counts() -> None:
     coefficient = 4 * t * closure**2 / epsilon * 2 ** (-nodes / 2)  # of the constant basis vector 2^(−d/2)·1
     added = coefficient * 2 ** (-nodes / 2) * 2**nodes
     assert added == pytest.approx(61.44 * rows)
+
+
+def test_stealth_at_ln_10_is_far_above_nine_in_ten() -> None:
+    """[002, Cor. 3] Naive Bayes on 16 bits, no rows at all, ε = 1, t = ln 10: 1 − e^−t is 0.9, and all are above 0."""
+    rng = np.random.default_rng(3)
+    features, closure = 16, 34
+    noise = rng.laplace(scale=2 * closure, size=(2000, 2 + 2 * features))  # in units of 2^(−|I|/2)
+    total, label, bits, both = noise[:, :1], noise[:, 1:2], noise[:, 2:18], noise[:, 18:]
+    raised = 4 * math.log(10) * closure**2
+    cells = [(total + raised + y * label + x * bits + x * y * both) / 4 for y in (1, -1) for x in (1, -1)]
+    assert min(cell.min() for cell in cells) > 0
+    assert min((cell - raised / 4).min() for cell in cells) < 0  # it is the increment that does it
+
+
+@pytest.mark.parametrize("parents", [0, 1, 2, 4])
+def test_fourier_wins_a_cell_only_with_a_small_closure(parents: int) -> None:
+    """[002, Rem. 1] A cell's deviation is 2^(−(p+1)/2)·|N_I| beside |I|, whatever 2^(−|I|/2) does to the scales."""
+    nodes, closure = 10, 40
+    members = 2 ** (parents + 1)
+    coefficient = 2 * closure * 2 ** (-nodes / 2)  # the printed scale at ε = 1
+    entry = 2 ** (nodes - parents - 1) * 2 ** (-nodes / 2)  # of a projected basis vector
+    fourier, laplace = math.sqrt(members) * entry * coefficient, 2.0 * nodes
+    assert (fourier < laplace) == (closure < nodes * 2 ** ((parents + 1) / 2))
+
+
+def test_the_refined_mean_of_theorem_1_is_passed() -> None:
+    """[002, Thm. 1] One bit, 100 rows, ε = 1: the mean divergence is 0.08, its refined bound 1e-19."""
+    rows, scale = 100, 2.0
+    rng = np.random.default_rng(1)
+    updates = np.clip(rows / 2 + rng.laplace(scale=scale, size=(20_000, 2)), 0, rows)
+    a, noisy = 1 + rows / 2, 1 + updates
+    divergence = (
+        betaln(noisy[:, 0], noisy[:, 1])
+        - betaln(a, a)
+        + (a - noisy).sum(axis=1) * digamma(a)
+        + (noisy.sum(axis=1) - 2 * a) * digamma(2 * a)
+    )
+    refined = math.log((rows + 2) ** 2) * rows / 2 * math.exp(-rows / scale)
+    assert divergence.mean() == pytest.approx(0.08, rel=0.1)
+    assert refined < 1e-18
+
+
+def test_the_threshold_of_footnote_2_is_no_quantile() -> None:
+    """[003] For L ~ N(−2, 2²) and α = 0.05 the printed τ accuses a thousandth of the share that it should."""
+    law = stats.norm(-2, 2)
+    assert law.sf(law.ppf(1 - 0.05)) == pytest.approx(0.05)
+    assert law.sf(1 - law.ppf(0.05)) < 0.001
+
+
+def test_lemma_2_fails_on_independent_bits() -> None:
+    """[003, Lemma 2] Twenty bits: R has ½, T has 0.55, the credal set ends at 0.53. The plain threshold is higher."""
+    bits, alpha = 20, 0.0577
+    ones = np.arange(bits + 1)
+
+    def find_threshold(theta: float) -> float:
+        ratios = ones * math.log(theta / 0.5) + (bits - ones) * math.log((1 - theta) / 0.5)
+        chance = stats.binom(bits, 0.5)
+        return float(min(ratio for k, ratio in enumerate(ratios) if chance.sf(k) <= alpha))
+
+    mean = [math.log(theta / 0.5) + math.log((1 - theta) / 0.5) for theta in (0.55, 0.53)]
+    assert mean[0] < mean[1] < 0  # Eq. 16 holds
+    assert find_threshold(0.55) > find_threshold(0.53)  # and does not order the thresholds
 
 
 @settings(deadline=None, max_examples=100)

@@ -76,7 +76,8 @@ def test_a_simulation_says_that_its_ledger_does_not_last() -> None:
     assert network.provenance is not None
     assert not network.provenance.statement.durable
     assert network.provenance.details["options"] == {"prior": 0.5}
-    assert make_release(network).promise.endswith("(ε = 1). This release is ε = 0.5 of it.")
+    promise = make_release(network).promise
+    assert "(ε = 1). This release is ε = 0.5 of it." in promise and promise.endswith("this is a simulation.")
 
 
 def test_an_account_that_cannot_pay_for_every_stage_pays_for_none(tmp_path: Path) -> None:
@@ -170,6 +171,52 @@ def test_what_is_known_of_the_graph_holds_in_the_release_and_verifies(
     assert "it adds up" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (["--score", "F", "--beta", "1/4", "--k", "1", "--theta", "2", "--selection", "exponential"],
+         {"score": "F", "beta": "1/4", "k": 1, "theta": "2", "selection": "exponential"}),
+        (["--as-printed"],
+         {"score": "F", "beta": "1/2", "selection": "exponential", "estimation": "printed", "encoding": "vanilla"}),
+    ],
+    ids=["tuned", "as printed"],
+)  # fmt: skip
+def test_how_privbayes_searches_is_said_on_the_command_line_and_verifies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: list[str], expected: dict[str, object]
+) -> None:
+    ASIA.sample(2000, rng=2).write(tmp_path / "rows.csv")
+    ASIA.schema.write(tmp_path / "schema.toml")
+    ledger = str(tmp_path / "ledger")
+    assert not main([
+        "release", str(tmp_path / "rows.csv"), "--schema", str(tmp_path / "schema.toml"), "--epsilon", "5",
+        "--ledger", ledger, "--account", "a", "--create-ledger", "--out", str(tmp_path / "out.json"),
+        "--learner", "privbayes", *asked,
+    ])  # fmt: skip
+    known = read_release(tmp_path / "out.json").network.provenance
+    assert known is not None and known.details["options"] == expected
+    assert not main(["verify", str(tmp_path / "out.json"), "--ledger", ledger])
+    assert "it adds up" in capsys.readouterr().out
+
+
+def test_more_parents_than_can_be_searched_are_refused_before_a_ledger_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dc.Schema.of({f"x{i:02d}": ["a", "b"] for i in range(60)}).write(tmp_path / "schema.toml")
+    (tmp_path / "rows.csv").write_text(
+        ",".join(f"x{i:02d}" for i in range(60)) + "\n" + ",".join("a" * 60) + "\n"
+    )
+    assert main([
+        "release", str(tmp_path / "rows.csv"), "--schema", str(tmp_path / "schema.toml"), "--epsilon", "1",
+        "--ledger", str(tmp_path / "new"), "--account", "a", "--create-ledger", "--out", str(tmp_path / "out.json"),
+        "--learner", "privbayes", "--k", "5",
+    ]) == 2  # fmt: skip
+    assert (
+        "--k 5 gives too many parent sets to choose from with 60 attributes: at most"
+        in capsys.readouterr().err
+    )
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize("rows", [200, 5000])
 @pytest.mark.parametrize("learner", ["adaptive", "privbayes"])
 def test_a_search_tells_how_far_it_is(tmp_path: Path, learner: str, rows: int) -> None:
@@ -183,11 +230,23 @@ def test_a_search_tells_how_far_it_is(tmp_path: Path, learner: str, rows: int) -
 
 
 @pytest.mark.parametrize("learner", ["adaptive", "planned", "independent"])
-def test_a_plan_says_when_delta_buys_nothing(learner: str) -> None:
+def test_a_plan_says_what_a_delta_buys_and_when_pure_epsilon_is_narrower(learner: str) -> None:
     graph = None if learner == "adaptive" else ASIA.dag
     for spend, told in ((dc.ApproxDP(1, "1e-5"), True), (dc.ApproxDP(1, 0), False), (PureDP(1), False)):
         words = rehearse(ASIA.schema, graph, spend=spend, learner=learner, rows=1000).explain()
-        assert ("ρ = 0.0306 keeps the promise" in words) == told
+        assert ("buys ρ ≈ 0.0305231, in which spends add up" in words) == told
+    few = rehearse(ASIA.schema, graph, spend=dc.ApproxDP(1, "1e-5"), learner=learner, rows=1000).explain()
+    assert ("Pure ε would leave less noise here" in few) == (
+        learner != "adaptive"
+    )  # a search draws too often
+    size = 40 if graph else 12  # a search over more would rehearse for a minute
+    many = dc.Schema.of({f"x{i}": ["a", "b"] for i in range(size)})
+    chain = (
+        None if graph is None else dc.DAG.build({f"x{i}": [f"x{i - 1}"] if i else [] for i in range(size)})
+    )
+    options = {"max_cells": 4} if learner == "planned" else {}
+    dense = rehearse(many, chain, spend=dc.ApproxDP(1, "1e-5"), learner=learner, rows=10**6, options=options)
+    assert "Pure ε would" not in dense.explain()
 
 
 @pytest.mark.parametrize("learner", ["adaptive", "privbayes"])

@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.compute import entropy
-from discreet.compute.clique_model import ModelTree
+from discreet.compute.clique_model import CliqueModel, ModelTree
 from discreet.compute.entropy import fit_margins
 from discreet.compute.inference import Engine
 from discreet.compute.triangulation import cliques_of, interaction_graph
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
+from discreet.learning import attribute_sets
 from discreet.learning.adaptive import adaptive, expect_noise
 from discreet.learning.attribute_sets import CANDIDATE_CELLS, list_pairs
 from discreet.learning.greedy import greedy
@@ -356,6 +357,36 @@ def test_the_fit_has_the_margins_and_the_network_is_the_model(seed: int, edges: 
     for table in model.pairs():
         assert engine.joint(table.axes, {}).close_to(table, 1e-9)
     assert len(list(model.pairs())) == len(pairs)
+    wide = [tuple(rng.permutation(NAMES)[:size].tolist()) for size in (1, 2, 3, 3, 4, 5)]
+    margins = list(model.margins(wide))
+    assert [table.axes for table in margins] == wide
+    for table in margins:
+        assert engine.joint(table.axes, {}).close_to(table, 1e-9)
+
+
+def test_wide_sets_are_candidates_across_cliques_where_levels_are_few() -> None:
+    """Of attributes that nothing links yet, all triples that are allowed; of many attributes, those inside cliques."""
+    ones = {name: np.array([0.3, 0.7]) for name in NAMES}
+    model = fit_margins(dict.fromkeys(NAMES, 2), [Table((name,), ones[name]) for name in NAMES])
+    found = attribute_sets.list_candidates(
+        model, [NAMES[:3]], 3, frozenset(), lambda _, cells: cells <= 8, model_sizes(model)
+    )
+    assert set(found) == {*itertools.combinations(NAMES, 3)} - {NAMES[:3]}
+    assert found[NAMES[1:4]] == pytest.approx(np.einsum("a,b,c->abc", *[ones["a"]] * 3))
+    many = {f"x{i}": 2 for i in range(80)}
+    even = np.full((2, 2, 2), 1 / 8)
+    wide = Table(("x0", "x1", "x2"), even)
+    model = fit_margins(many, [wide, *(Table((name,), np.array([0.5, 0.5])) for name in list(many)[3:])])
+    assert list(attribute_sets.list_candidates(model, [], 3, frozenset(), lambda *_: True, many)) == [
+        ("x0", "x1", "x2")
+    ]
+    (table,) = model.margins([("x79", "x1", "x60")])
+    assert table.values == pytest.approx(even), "einsum alone knows no more than 52 axes"
+
+
+def model_sizes(model: CliqueModel) -> dict[str, int]:
+    """The levels of each attribute of a model."""
+    return dict(zip(model.tree.names, model.tree.sizes, strict=True))
 
 
 @pytest.mark.parametrize("seed", [4775, 5807, 2457])
@@ -514,3 +545,19 @@ def test_shares_of_the_exact_budget_are_fractions(asia: Network) -> None:
     airlock = _open(asia, 200, PureDP(1))
     adaptive(airlock, spend="1/3")
     assert airlock.remaining.epsilon == Fraction(2, 3)
+
+
+def test_a_target_and_a_workload_are_measured_without_a_choice() -> None:
+    """What the rows are for comes first; unknown names and senseless efforts are refused before anything is spent."""
+    rng = np.random.default_rng(3)
+    schema = Schema.of({name: ["0", "1"] for name in "abcde"})
+    rows = {name: rng.integers(0, 2, 3000).astype(str) for name in "abcde"}
+    airlock = open_airlock(rows, schema, budget=PureDP(30))
+    for wrong in ({"target": "z"}, {"effort": 0}, {"effort": True}, {"sets": [("a", "z")]}):
+        with pytest.raises((GraphError, MechanismError)):
+            adaptive(airlock, spend=1, **wrong)
+    assert airlock.remaining == PureDP(30)
+    network = adaptive(airlock, spend=10, target="c", sets=[("a", "b", "d")], effort=2)
+    first = {frozenset(found) for found in network.provenance.details["batches"][0]}
+    assert first == {*(frozenset(("c", name)) for name in "abde"), frozenset("abd")}
+    assert airlock.remaining == PureDP(20)

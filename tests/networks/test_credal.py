@@ -29,6 +29,7 @@ from discreet.networks.credal import (
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.budget import PureDP
+from discreet.values.errors import NetworkError
 from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
@@ -244,7 +245,7 @@ def test_a_private_network_says_why_an_answer_has_no_intervals(monkeypatch: pyte
     many = private.query(asia.nodes[:7])
     assert (many.lower, len(many)) == (None, 128)
     assert "more than 64 levels" in many.meaning
-    where = "discreet.networks.intervals"
+    where = "discreet.networks.intervals.policy"
     monkeypatch.setattr(f"{where}.MOST_WORK", 4)
     answer = private.query("lung", {"dysp": "yes"})
     assert answer.lower is None
@@ -289,20 +290,22 @@ def test_many_empty_cells_do_not_add_up() -> None:
     )
     provenance = Provenance("test", Unit.ADD_REMOVE, PureDP(1), (measured,))
     private = Network(network.schema, network.dag, network.cpts, provenance=provenance)
-    low, high = calibrated(private, rng=1).query("n0").interval("x")
+    drawn = calibrated(private, rng=1).answer(["n0"], np.array([[1.0, 0.0]]), {})
+    low, high = np.quantile(drawn, [0.02, 0.98])
     assert low > 0.97
     assert high == pytest.approx(1.0, abs=1e-6)
 
 
 def test_calibrated_intervals_say_when_noise_outweighs_the_counts() -> None:
-    """Where the learner itself expects large errors, fewer intervals hold, and their meaning says so."""
+    """Where the learner itself expects large errors, fewer intervals would hold, and they are refused in words."""
     asia = examples.asia()
     private = release(asia, count_families(asia, 2000, 4), 16, 5)
     assert private.provenance is not None
     assert calibrated(private, rng=1, draws=2).meaning.startswith("About 95 %")
     worse = replace(private.provenance, predicted_error=dict.fromkeys(asia.nodes, 0.3))
     drowned = Network(private.schema, private.dag, private.cpts, worse)
-    assert calibrated(drowned, rng=1, draws=2).query("lung").meaning.startswith("Fewer than 95 %")
+    with pytest.raises(NetworkError, match="the noise outweighs many counts of this release"):
+        calibrated(drowned, rng=1, draws=2).query("lung")
 
 
 def test_calibrated_intervals_are_narrower_and_mostly_right() -> None:

@@ -24,17 +24,13 @@ from discreet.papers import posterior
 from discreet.papers.posterior.basis import close_downward
 from discreet.papers.posterior.grid_draws import (
     GRAIN,
-    NodeGrid,
     PosteriorDraw,
+    SplitGrid,
     calibrate_maximum,
     calibrate_sample,
-    count_steps,
-    cut_floor,
-    make_lattice,
     measure_reach,
-    place_points,
-    round_logs,
 )
+from discreet.papers.posterior.halving import bound_split, list_splits, spread_above, spread_within
 from discreet.values.budget import ZCDP, PureDP
 from discreet.values.errors import (
     AirlockError,
@@ -223,21 +219,50 @@ def test_stealth_keeps_every_cell_above_zero_as_often_as_it_says() -> None:
     assert negative <= 100 * math.exp(-1.0)
 
 
-@pytest.mark.parametrize(("levels", "points"), [(2, 1025), (3, 1025), (5, 300), (9, 9)])
-def test_the_grid_has_a_floor_and_fits_its_size(levels: int, points: int) -> None:
-    steps = count_steps(levels, points)
-    lattice = make_lattice(levels, steps)
-    assert len(lattice) == math.comb(steps + levels - 1, levels - 1) <= points
-    assert (lattice.sum(axis=1) == steps).all() and len(np.unique(lattice, axis=0)) == len(lattice)
-    theta = place_points(lattice, 0.05)
-    assert theta.min() == pytest.approx(0.05) and np.allclose(theta.sum(axis=1), 1.0)
+@pytest.mark.parametrize("levels", [2, 3, 5, 8, 16, 50])
+def test_halving_reaches_every_level_and_no_row_counts_twice_at_a_depth(levels: int) -> None:
+    depths = list_splits(levels)
+    assert sum(map(len, depths)) == levels - 1 and len(depths) == math.ceil(math.log2(levels))
+    for splits in depths:
+        seen = [level for start, _, stop in splits for level in range(start, stop)]
+        assert len(seen) == len(set(seen))
+        assert all(start < middle < stop for start, middle, stop in splits)
+    paths = {
+        tuple(
+            (start, level < middle)
+            for splits in depths
+            for start, middle, stop in splits
+            if start <= level < stop
+        )
+        for level in range(levels)
+    }
+    assert len(paths) == levels  # the splits tell all levels apart
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.integers(2, 6), st.floats(0.01, 8.0))
-def test_the_floor_makes_the_log_ratio_that_is_paid_for(levels: int, reach: float) -> None:
-    omega = cut_floor(reach, levels)
-    assert math.log((1 - (levels - 1) * omega) / omega) == pytest.approx(reach)
+@given(st.integers(2, 40), st.floats(0.01, 8.0))
+def test_the_spread_makes_the_log_ratio_that_is_paid_for(levels: int, reach: float) -> None:
+    for splits in list_splits(levels):
+        ends = [bound_split(split, spread_within(splits, reach)) for split in splits]
+        found = max(max(math.log(high / low), math.log((1 - low) / (1 - high))) for low, high in ends)
+        assert found == pytest.approx(reach)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(2, 40), st.floats(0.001, 0.99))
+def test_every_level_keeps_the_floor(levels: int, share: float) -> None:
+    floor = max(share / levels, 2.0**-20)
+    found = calibrate_maximum([("x",)], [np.ones(levels)], PureDP(1), unit=Unit.ADD_REMOVE, floor=floor)
+    lowest = found.floors()["x"]
+    assert lowest == pytest.approx(floor) and lowest >= floor * (1 - 1e-12)
+    assert found.grids[0].spread == spread_above(levels, floor)
+    ends = (
+        [[[0] * len(grid.splits)] for grid in found.grids],
+        [[[grid.steps] * len(grid.splits)] for grid in found.grids],
+    )
+    for drawn in ends:
+        (values,) = found.join(drawn)
+        assert values.sum() == pytest.approx(1.0) and values.min() >= floor * (1 - 1e-9)
 
 
 @settings(deadline=None, max_examples=30)
@@ -246,55 +271,95 @@ def test_the_exact_loss_of_a_draw_is_within_its_cost(
     unit: Unit, spend: str, sampling: bool, data: st.DataObject
 ) -> None:
     """The probability of every point of the grid on neighbouring counts, computed in full: log-ratio ≤ ε."""
-    families, priors = [("y",), ("y", "x")], [np.ones(2), np.full((2, 3), 0.7)]
+    levels = data.draw(st.sampled_from([2, 3, 5, 8, 13]))
+    families, priors = [("y",), ("y", "x")], [np.ones(2), np.full((2, levels), 0.7)]
     if sampling:
         found = calibrate_sample(families, priors, PureDP(spend), unit=unit, points=60)
     else:
         found = calibrate_maximum(families, priors, PureDP(spend), unit=unit, floor=0.03, points=60)
-    counts = data.draw(st.lists(st.integers(0, 40), min_size=6, max_size=6))
-    before = np.array(counts).reshape(2, 3)
-    rows = list(itertools.product(range(2), range(3)))
+    counts = data.draw(st.lists(st.integers(0, 40), min_size=2 * levels, max_size=2 * levels))
+    before = np.array(counts).reshape(2, levels)
+    rows = list(itertools.product(range(2), range(levels)))
     gone, came = data.draw(st.sampled_from(rows)), data.draw(st.sampled_from(rows))
     after = before.copy()
     after[came] += 1
     if unit == Unit.REPLACE_ONE:
         before[gone] += 1
     worst = 0.0
-    for node in found.nodes:
-        one, other = (table.sum(axis=1) if node.family == ("y",) else table for table in (before, after))
-        worst += worst_log_ratio(node, one, other)
+    for grid in found.grids:
+        one, other = (table.sum(axis=1) if grid.family == ("y",) else table for table in (before, after))
+        worst += worst_log_ratio(grid, one, other)
     assert worst <= float(Fraction(spend)) + 1e-9
 
 
-def worst_log_ratio(node: NodeGrid, one: np.ndarray, other: np.ndarray) -> float:
-    """The sum over parent rows of the largest log-ratio: the rows are drawn independently."""
+def worst_log_ratio(grid: SplitGrid, one: np.ndarray, other: np.ndarray) -> float:
+    """The sum over parent rows and splits of the largest log-ratio: all are drawn independently."""
     total = 0.0
-    logs = node.log_points
-    prior = np.asarray(node.prior).reshape(-1, logs.shape[1])
-    for mine, theirs, alpha in zip(one.reshape(prior.shape), other.reshape(prior.shape), prior, strict=True):
-        sides = []
-        for counts in (mine, theirs):
-            scores = (logs @ counts + np.rint(logs @ (alpha - 1))) / node.choice.scale
-            sides.append(scores - np.logaddexp.reduce(scores))
-        total += float(np.abs(sides[0] - sides[1]).max())
+    alphas = grid.prior.reshape(-1, grid.prior.shape[-1])
+    for mine, theirs, alpha in zip(
+        one.reshape(alphas.shape), other.reshape(alphas.shape), alphas, strict=True
+    ):
+        for split in grid.splits:
+            sides = []
+            for counts in (mine, theirs):
+                scores = grid.score(split, counts, alpha) / grid.choice.scale
+                sides.append(scores - np.logaddexp.reduce(scores))
+            total += float(np.abs(sides[0] - sides[1]).max())
     return total
 
 
-def test_the_bound_on_a_sample_is_nearly_reached() -> None:
-    """Many rows at one end of the grid: one more node or a factor less in the bound would be found out."""
-    found = calibrate_sample([("y",)], [np.ones(2)], PureDP(2), unit=Unit.REPLACE_ONE)
-    node = found.nodes[0]
-    worst = worst_log_ratio(node, np.array([400, 400]), np.array([399, 401]))
-    assert worst <= 2.0
-    assert worst_log_ratio(node, np.array([4000, 0]), np.array([3999, 1])) > 0.95 * 2.0
+@pytest.mark.parametrize("levels", [2, 4, 16])
+def test_the_bound_on_a_sample_is_nearly_reached(levels: int) -> None:
+    """Many rows at one end of the grids: one more depth or a factor less in the bound would be found out."""
+    found = calibrate_sample([("y",)], [np.ones(levels)], PureDP(8), unit=Unit.REPLACE_ONE)
+    far = np.zeros((2, levels), dtype=np.int64)
+    far[0, 0], far[1, 0], far[1, -1] = 4000, 3999, 1
+    nearly = sum(worst_log_ratio(grid, far[0], far[1]) for grid in found.grids)
+    assert nearly <= 8.0
+    first = worst_log_ratio(found.grids[0], far[0], far[1])
+    assert first > 0.95 * 8.0 / len(
+        found.grids
+    )  # the first depth sees both rows; below it each split sees one
+    even = np.full(levels, 400)
+    moved = even.copy()
+    moved[0], moved[-1] = 399, 401
+    assert sum(worst_log_ratio(grid, even, moved) for grid in found.grids) < 8.0
+
+
+def test_splits_without_parts_of_their_own_would_lose_more_than_they_claim() -> None:
+    """A planted twin: each depth drawn as if it had the whole ε. One more row of a level shows more than the claim."""
+    levels, claim = 4, 2.0
+    sound = calibrate_sample([("y",)], [np.ones(levels)], PureDP(2), unit=Unit.ADD_REMOVE)
+    broken = calibrate_sample(
+        [("y",)], [np.ones(levels)], PureDP(4), unit=Unit.ADD_REMOVE
+    )  # ε for each of two depths
+    before, after = np.array([0, 0, 0, 4000]), np.array([1, 0, 0, 4000])
+    lost = [sum(worst_log_ratio(grid, before, after) for grid in found.grids) for found in (sound, broken)]
+    assert lost[0] <= claim < lost[1]
 
 
 def test_the_formula_of_the_readings_for_bits() -> None:
     """ω = 1/(1 + e^{ε/2|I|}), up to the grain of the logarithms."""
     found = calibrate_sample([("a",), ("b",), ("c",)], [np.ones(2)] * 3, PureDP(3), unit=Unit.REPLACE_ONE)
-    for node in found.nodes:
-        assert node.floor == pytest.approx(1 / (1 + math.exp(3 / 6)), abs=2e-5)
-        assert measure_reach(node.log_points) <= 0.5 * GRAIN
+    assert list(found.floors().values()) == pytest.approx([1 / (1 + math.exp(3 / 6))] * 3, abs=2e-5)
+    for grid in found.grids:
+        assert grid.measure_reach(grid.splits[0]) <= 0.5 * GRAIN
+
+
+@pytest.mark.parametrize("mechanism", ["sample", "maximum"])
+@pytest.mark.parametrize("levels", [16, 50])
+def test_many_levels_are_drawn_as_finely_as_few(mechanism: str, levels: int) -> None:
+    """20 000 rows, ε = 20: a lattice of 1025 points over all levels at once was worse than the uniform guess."""
+    truth = np.random.default_rng(16).dirichlet(np.ones(levels))
+    counts = np.random.default_rng(17).multinomial(20_000, truth)
+    calibrate = calibrate_sample if mechanism == "sample" else calibrate_maximum
+    found = calibrate([("x",)], [np.ones(levels)], PureDP(20), unit=Unit.REPLACE_ONE)
+
+    def miss() -> float:
+        (drawn,) = found.join([grid.draw(counts) for grid in found.grids])
+        return float(np.abs(drawn[0] - truth).sum())
+
+    assert np.mean([miss() for _ in range(3)]) < 0.3 * np.abs(truth - 1 / levels).sum()
 
 
 @pytest.mark.parametrize("unit", ROW_UNITS)
@@ -341,6 +406,8 @@ def test_bad_requests_cost_nothing() -> None:
         (lambda: posterior.sample(airlock, DAG_YX, spend=1, samples=0), MechanismError),
         (lambda: posterior.sample(airlock, DAG_YX, spend="1e-7"), MechanismError),
         (lambda: posterior.sample(airlock, DAG_YX, spend=1, points=2), MechanismError),
+        (lambda: calibrate_sample([("y",)], [np.ones(1)], PureDP(1), unit=Unit.ADD_REMOVE), MechanismError),
+        (lambda: calibrate_maximum([("y",)], [np.ones(1)], PureDP(1), unit=Unit.ADD_REMOVE), MechanismError),
         (lambda: posterior.maximum(airlock, DAG_YX, spend=1, floor=0.34), MechanismError),
         (lambda: posterior.maximum(airlock, DAG_YX, spend=1, floor=0.0), MechanismError),
         (lambda: posterior.maximum(airlock, DAG_YX, spend=1, prior=1e12), MechanismError),
@@ -357,12 +424,14 @@ def test_bad_requests_cost_nothing() -> None:
 def test_a_specification_cannot_state_less_than_it_loses() -> None:
     found = calibrate_sample([("y",), ("z",)], [np.ones(2)] * 2, PureDP(2), unit=Unit.REPLACE_ONE)
     with pytest.raises(MechanismError, match="more than the stated"):
-        PosteriorDraw("cheap", found.nodes, PureDP(1), Unit.REPLACE_ONE)
-    node = found.nodes[0]
+        PosteriorDraw("cheap", found.grids, PureDP(1), Unit.REPLACE_ONE)
+    grid = found.grids[0]
     with pytest.raises(MechanismError, match="is wider than its choice allows"):
-        NodeGrid(node.family, node.steps, node.floor / 2, node.prior, node.choice)
+        replace(grid, spread=1.1 * grid.spread)
+    with pytest.raises(MechanismError, match="no split at depth 1"):
+        replace(grid, depth=1)
     assert json.dumps(found.describe())
-    assert measure_reach(round_logs(2, node.steps, node.floor)) == node.choice.sensitivity
+    assert measure_reach(grid.round_logs(grid.splits[0])) == grid.choice.sensitivity
 
 
 @pytest.mark.parametrize("learner", ["laplace", "fourier", "maximum", "sample"])
@@ -384,7 +453,7 @@ def test_a_release_of_a_posterior_speaks_for_the_whole_account(learner: str) -> 
             assert sum(debit.cost.epsilon for debit in known.statement.debits) == 9
             assert known.statement.loss == known.statement.spent == PureDP(11)
             assert known.details["options"] == options and known.statement.purpose
-            assert make_release(network).promise.endswith("(ε = 40). This release is ε = 9 of it.")
+            assert "(ε = 40). This release is ε = 9 of it." in make_release(network).promise
         airlock.reveal([("x",)], reason="a look")
         for network in learn(airlock):
             assert make_release(network).promise.startswith("No privacy is promised")

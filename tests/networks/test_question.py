@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
+from typing import Any
+
 import pytest
 
 import discreet as dc
 from discreet.networks.question import Question
 from discreet.values.errors import QueryError
+from discreet.values.schema.formats.document import parse_document
 
 ASIA = dc.examples.asia()
 
@@ -63,3 +67,105 @@ def test_a_question_that_means_nothing_is_refused_in_one_line(text: str, says: s
     with pytest.raises(QueryError, match=says) as refused:
         Question.parse(text).ask(ASIA)
     assert "\n" not in str(refused.value)
+
+
+def parse_schema(text: str) -> dc.Schema:
+    return parse_document(tomllib.loads(text))
+
+
+def make_clinic() -> dc.Network:
+    """Ages in bins, an ordered stage, a sex."""
+    schema = parse_schema(
+        """
+[attributes.sex]
+levels = ["F", "M", "X"]
+[attributes.age]
+edges = [0, 60, 70, 75, 90]
+missing = "unknown"
+[attributes.stage]
+levels = ["I", "II", "III"]
+ordered = true
+"""
+    )
+    return dc.Network.build(
+        schema,
+        {"sex": [], "age": ["sex"], "stage": ["age"]},
+        {
+            "sex": [0.5, 0.4, 0.1],
+            "age": [[0.1, 0.2, 0.3, 0.3, 0.1], [0.4, 0.3, 0.1, 0.1, 0.1], [0.2, 0.2, 0.2, 0.2, 0.2]],
+            "stage": [[0.8, 0.1, 0.1], [0.6, 0.2, 0.2], [0.4, 0.3, 0.3], [0.2, 0.4, 0.4], [0.5, 0.3, 0.2]],
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "event", "given"),
+    [
+        ("P(age=[70, 75))", {"age": "[70, 75)"}, {}),
+        ("P(age=[70,75) | sex = F)", {"age": "[70, 75)"}, {"sex": "F"}),
+        ("P(age>=70 | sex=F)", {"age": ["[70, 75)", "[75, 90]"]}, {"sex": "F"}),
+        ("P(age < 60)", {"age": "[0, 60)"}, {}),
+        ("P(stage=II | age between 60 and 70)", {"stage": "II"}, {"age": "[60, 70)"}),
+        (
+            "P(stage>=II | age between 60 and 75, sex!=M)",
+            {"stage": ["II", "III"]},
+            {"age": ["[60, 70)", "[70, 75)"], "sex": ["F", "X"]},
+        ),
+        ("P(stage=I | sex in {F, X})", {"stage": "I"}, {"sex": ["F", "X"]}),
+        ("P(stage=I | sex not in {F})", {"stage": "I"}, {"sex": ["M", "X"]}),
+        ("P(sex in {F, M})", {"sex": ["F", "M"]}, {}),
+        ("P(stage!=I | age=72)", {"stage": ["II", "III"]}, {"age": "[70, 75)"}),
+        ("P(stage=I | age>=60, age<75)", {"stage": "I"}, {"age": ["[60, 70)", "[70, 75)"]}),
+    ],
+)  # fmt: skip
+def test_comparisons_mean_the_levels_that_they_cover(
+    text: str, event: dict[str, Any], given: dict[str, Any]
+) -> None:
+    clinic = make_clinic()
+    joint = clinic.query(["sex", "age", "stage"])
+    names = ("sex", "age", "stage")
+
+    def holds(levels: tuple[str, ...], said: dict[str, Any]) -> bool:
+        return all(level in said[name] if isinstance(said.get(name), list) else said.get(name, level) == level
+                   for name, level in zip(names, levels, strict=True))  # fmt: skip
+
+    known = sum(p for levels, p in joint.items() if holds(levels, given))
+    both = sum(p for levels, p in joint.items() if holds(levels, given) and holds(levels, event))
+    assert Question.parse(text).ask(clinic).probability == pytest.approx(both / known)
+
+
+def test_a_comparison_that_cuts_a_bin_is_refused() -> None:
+    clinic = make_clinic()
+    for text, says in [
+        ("P(age>=72)", r"cuts the level '\[70, 75\)' in two"),
+        ("P(age>=old)", "no such value"),
+        ("P(sex>=F)", "no such value or order"),
+        ("P(stage | age>90)", "no level of 'age' is left"),
+        ("P(stage | sex in {})", "name=level"),
+        ("P(stage | sex in {F, Q})", "no such level"),
+        ("P(stage | age=[70, 76))", "no such level"),
+    ]:
+        with pytest.raises(QueryError, match=says):
+            Question.parse(text).ask(clinic)
+
+
+def test_figures_take_the_same_evidence() -> None:
+    from discreet.networks.written import parse
+
+    clinic = make_clinic()
+    assert (
+        parse("mean(age | sex=F)").ask(clinic).value > parse("mean(age | sex not in {F})").ask(clinic).value
+    )
+    risk = parse("P(stage=III | age>=70) - P(stage=III | age<70)").ask(clinic).value
+    high, low = (
+        Question.parse(f"P(stage=III | age{side})").ask(clinic).probability for side in (">=70", "<70")
+    )
+    assert risk == pytest.approx(high - low)
+
+
+def test_ordered_levels_are_printed_in_their_order() -> None:
+    edges = list(range(31))
+    schema = parse_schema(f"[attributes.days]\nedges = {edges}\n")
+    network = dc.Network.build(schema, {"days": []}, {"days": [1 / 30] * 30})
+    lines = str(network.query("days")).splitlines()[1:31]
+    assert [line.split("  ")[1] for line in lines] == list(schema["days"].levels)

@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -93,25 +94,25 @@ def test_chunks_are_slices_of_the_whole(size: int) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow", ".feather", ".CSV"])
-@pytest.mark.parametrize("numbers", [False, True])
+@pytest.mark.parametrize("labels", [False, True])
 def test_files_read_back_as_the_same_codes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, numbers: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, labels: bool
 ) -> None:
     """Labels, and numbers drawn inside their bins, encode to the codes that were drawn, across slices."""
     monkeypatch.setattr(rows, "CHUNK", 300)
     path = tmp_path / f"rows{suffix}"
     drawn = make_rows()
-    drawn.write(path, numbers=numbers)
+    drawn.write(path, labels=labels)
     table = read_csv(path) if suffix == ".CSV" else read_back(path)
     assert same(SCHEMA.encode(table), drawn.codes())
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize("numbers", [False, True])
-def test_frames_encode_to_the_same_codes(numbers: bool) -> None:
+@pytest.mark.parametrize("labels", [False, True])
+def test_frames_encode_to_the_same_codes(labels: bool) -> None:
     """Arrow, pandas and Polars agree."""
     drawn = make_rows()
-    for frame in (drawn.arrow(numbers=numbers), drawn.pandas(numbers=numbers), drawn.polars(numbers=numbers)):
+    for frame in (drawn.arrow(labels=labels), drawn.pandas(labels=labels), drawn.polars(labels=labels)):
         assert same(SCHEMA.encode(frame), drawn.codes())
 
 
@@ -127,7 +128,7 @@ def test_duckdb_reads_the_csv(tmp_path: Path) -> None:
 
 def test_columns_are_dictionaries_of_codes() -> None:
     """No text for each cell: the codes themselves are the indices, and ordered attributes say so."""
-    table = make_rows().arrow()
+    table = make_rows().arrow(labels=True)
     assert table.schema.field("code").type == pa.dictionary(pa.uint16(), pa.string())
     assert table.schema.field("age").type == pa.dictionary(pa.uint8(), pa.string(), ordered=True)
     assert table["smoke"].chunk(0).dictionary.to_pylist() == ["yes", "no"]
@@ -138,7 +139,7 @@ def test_numbers_are_uniform_inside_their_bins() -> None:
     from scipy.stats import kstest
 
     drawn = make_rows(20_000)
-    table = drawn.arrow(numbers=True)
+    table = drawn.arrow()
     codes = drawn.codes()
     age = table["age"].to_numpy()
     assert np.array_equal(np.isnan(age), codes["age"] == 3)
@@ -153,27 +154,68 @@ def test_numbers_do_not_depend_on_the_slices(tmp_path: Path, monkeypatch: pytest
     """Two sizes of slices write the same bytes."""
     for chunk in (64, 1000):
         monkeypatch.setattr(rows, "CHUNK", chunk)
-        make_rows().write(tmp_path / f"{chunk}.csv", numbers=True)
+        make_rows().write(tmp_path / f"{chunk}.csv")
     assert (tmp_path / "64.csv").read_bytes() == (tmp_path / "1000.csv").read_bytes()
 
 
 def test_negative_numbers_stay_numbers(tmp_path: Path) -> None:
     """A number drawn as a number needs no quote before its sign, and neither does a level that is one."""
     path = tmp_path / "rows.csv"
-    make_rows().write(path, numbers=True)
+    make_rows().write(path)
     columns = read_csv(path)
     assert min(float(cell) for cell in columns["dose"]) < -1
     assert "-2" in columns["code"]
 
 
-def test_open_bins_are_refused_before_anything_is_written(tmp_path: Path) -> None:
-    """A bin without an end has no uniform law."""
-    schema = Schema((Attribute.binned("age", [0, 65, math.inf]),))
-    drawn = Rows.draw(schema, [Table(("age",), np.array([1.0, 0.0]))], 5, rng=1)
-    drawn.write(tmp_path / "labels.csv")
-    with pytest.raises(SchemaError, match="'age' has bins from 0 to inf"):
-        drawn.write(tmp_path / "numbers.csv", numbers=True)
-    assert not (tmp_path / "numbers.csv").exists()
+def test_open_bins_end_somewhere(tmp_path: Path) -> None:
+    """At a public end, or as far beyond the last edge as the neighbouring bin is wide; nothing is refused."""
+    schema = Schema(
+        (
+            Attribute.binned("age", [0, 65, math.inf], type="integer", highest=66),
+            Attribute.binned("dose", [-math.inf, 1, 3, math.inf], decimals=1),
+        )
+    )
+    factors = [Table(("age",), np.array([0.0, 1.0])), Table(("dose",), np.array([0.5, 0.0, 0.5]))]
+    frame = Rows.draw(schema, factors, 500, rng=1).pandas()
+    assert set(frame.age) == {65, 66}
+    assert set(frame.dose) == {round(i / 10, 1) for i in (*range(-10, 10), *range(30, 51))}
+
+
+def test_values_have_the_types_of_their_columns(tmp_path: Path) -> None:
+    """Whole numbers, decimals with their digits, booleans, dates and texts; what is missing is null everywhere."""
+    days = {"first": date(2020, 1, 1), "last": date(2020, 12, 31)}
+    schema = Schema(
+        (
+            Attribute.binned("count", [0, 1, 2, 10], type="integer", missing="?"),
+            Attribute.binned("price", [0, 0.5, 2], decimals=2),
+            Attribute.of("dead", [True, False], missing="?"),
+            Attribute.of("beds", [1, 2, 4]),
+            Attribute.of("ward", ["a", "b"], other="else", missing="?"),
+            Attribute.dated("day", by="month", missing="?", **days),
+            Attribute.dated("weekday", by="weekday", **days),
+            Attribute.dated("seen", by="week", moments=True, **days),
+        )
+    )
+    network = Network.build(
+        schema, dict.fromkeys(schema.names, ()), {one.name: np.full(one.size, 1 / one.size) for one in schema}
+    )
+    drawn = network.sample(2000, rng=1)
+    table, codes = drawn.arrow(), drawn.codes()
+    numbers = [pa.int64(), pa.float64(), pa.bool_(), pa.int64()]
+    kinds = [*numbers, pa.string(), pa.date32(), pa.date32(), pa.timestamp("us")]
+    assert table.schema.types == kinds
+    assert {
+        value for value, code in zip(table["count"].to_pylist(), codes["count"], strict=True) if code < 2
+    } == {0, 1}
+    assert all(round(price, 2) == price for price in table["price"].to_pylist())
+    assert set(table["ward"].to_pylist()) == {"a", "b", "else", None}
+    assert set(table["dead"].to_pylist()) == {True, False, None}
+    for form in (table, drawn.pandas(), drawn.polars()):
+        assert same(schema.encode(form), codes)
+    assert str(drawn.pandas()["count"].dtype) == "Int64" and str(drawn.pandas()["beds"].dtype) == "int64"
+    for suffix in (".csv", ".parquet", ".arrow"):
+        drawn.write(tmp_path / f"rows{suffix}")
+        assert same(schema.encode(read_back(tmp_path / f"rows{suffix}")), codes)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])

@@ -30,9 +30,9 @@ from discreet.core.counter import Counter as CounterProtocol
 from discreet.entrance import open_counter
 from discreet.rows.engines import kernels
 from discreet.rows.engines.coded import CodedCounter
-from discreet.rows.readers import duck as encoding
+from discreet.rows.readers import duck_codes as encoding
 from discreet.values.errors import AirlockError, DataError, TableError
-from discreet.values.schema import Attribute, Schema, columns
+from discreet.values.schema import Attribute, Schema, types
 
 STREAMED = 1
 """A memory limit of one byte: no codes are kept."""
@@ -357,7 +357,7 @@ def count_codes(
 
 def test_the_number_pattern_is_the_schemas() -> None:
     """Engines that match patterns take the same texts for numbers as the schema."""
-    assert encoding.NUMBER is columns.NUMBER
+    assert encoding.NUMBER is types.NUMBER
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

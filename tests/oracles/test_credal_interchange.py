@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.networks.credal import CredalNetwork
-from discreet.networks.interchange import from_pyagrum_credal
+from discreet.networks.formats.interchange import from_pyagrum_credal
 from discreet.values.errors import NetworkError
 
 gum = pytest.importorskip("pyagrum")

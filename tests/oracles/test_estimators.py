@@ -174,6 +174,7 @@ def test_cross_validation_spends_the_account_of_a_ledger(tmp_path: Path) -> None
         (PrivateNaiveBayes(domains=[2]), SchemaError),
         (PrivateNaiveBayes(domains=1.5), SchemaError),
         (PrivateNaiveBayes(domains=[["no", "yes"]] * 6), DataError),
+        (PrivateNaiveBayes(mechanism="sample", options={"samples": 3}), MechanismError),
         (PrivateLinearRegression(method="gibbs"), MechanismError),
         (PrivateLinearRegression(bounds=(1, 1)), DataError),
         (PrivateLinearRegression(bounds=[(0, 1)] * 5), DataError),
@@ -185,6 +186,21 @@ def test_cross_validation_spends_the_account_of_a_ledger(tmp_path: Path) -> None
 def test_bad_declarations_are_refused(model: PrivateNaiveBayes, error: type[DiscreetError]) -> None:
     with pytest.raises(error):
         model.fit(*bits(50))
+
+
+def test_several_posterior_samples_are_refused_before_they_are_paid_for(tmp_path: Path) -> None:
+    place = tmp_path / "ledger"
+    with pytest.raises(MechanismError, match="one drawn network"):
+        PrivateNaiveBayes(
+            mechanism="sample", options={"samples": 2}, ledger=place, account="a", budget="1"
+        ).fit(*bits(50))
+    assert not place.exists()
+
+
+def test_a_regression_says_what_of_its_epsilon_is_proved() -> None:
+    X, y = line(200)
+    assert "proved" in PrivateLinearRegression(**SCALE).fit(X, y).promise_
+    assert "not proved" in PrivateLinearRegression(method="sample", **SCALE).fit(X, y).promise_
 
 
 def test_an_unfitted_model_says_so() -> None:
@@ -234,7 +250,7 @@ def test_predictions_come_with_a_deviation_that_covers_labels() -> None:
 
 
 @pytest.mark.parametrize("centre", [0.2, 0.9, 3.0, 40.0])
-def test_rejection_draws_from_the_truncated_gaussian(centre: float) -> None:
+def test_the_chain_draws_from_the_truncated_gaussian(centre: float) -> None:
     """Against weights on a grid of the disc, with the mode well inside, near the border, outside, far outside."""
     precision = np.array([[9.0, 2.0], [2.0, 4.0]])
     linear = precision @ np.array([centre, -centre / 2])

@@ -17,7 +17,7 @@ from discreet.compute.inference.elimination import maximise_subset
 from discreet.compute.sampling import log_likelihood
 from discreet.networks import examples
 from discreet.networks.formats.bif import read_bif
-from discreet.networks.interchange import to_pyagrum
+from discreet.networks.formats.interchange import to_pyagrum
 from discreet.networks.network import Network
 from discreet.values.errors import TooLarge
 

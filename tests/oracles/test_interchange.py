@@ -13,7 +13,7 @@ import pytest
 
 from discreet.networks import examples
 from discreet.networks.formats.bif import parse_bif, read_bif, write_bif
-from discreet.networks.interchange import (
+from discreet.networks.formats.interchange import (
     from_networkx,
     from_pgmpy,
     from_pyagrum,

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,13 @@ import pytest
 from scipy.stats import binomtest
 
 from chance import SURE
-from discreet.entrance import open_counter
+from discreet.entrance import count_rows_of_people, open_counter
 from discreet.rows.engines.ibis_codes import FEW
 from discreet.rows.engines.pushdown import PushdownCounter
 from discreet.values.errors import AirlockError, DataError, TooLarge
 from discreet.values.schema import Attribute, Schema
 from discreet.values.unit import Unit
+from readings import NUMBERS, TEXTS
 
 ODD = 'a"; DROP TABLE visits; --'
 SCHEMA = Schema(
@@ -145,7 +147,14 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
 
         def put_postgres(table: pa.Table) -> Any:
             names = [f'"{name.replace(chr(34), chr(34) * 2)}"' for name in table.column_names]
-            kinds = {"string": "text", "double": "double precision", "bool": "boolean", "date32[day]": "date"}
+            kinds = {
+                "string": "text",
+                "double": "double precision",
+                "bool": "boolean",
+                "date32[day]": "date",
+                "timestamp[us]": "timestamp",
+                "timestamp[us, tz=UTC]": "timestamptz",
+            }
             types = [kinds.get(str(kind), "bigint") for kind in table.schema.types]
             with psycopg.connect(address) as connection:
                 columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=True))
@@ -180,6 +189,28 @@ def test_engines_agree(engine: Engine) -> None:
         counter.close()
         with pytest.raises(AirlockError, match="closed"):
             counter.count(SETS)
+
+
+def test_engines_read_alike(engine: Engine) -> None:
+    """Spellings, dates and values outside mean the same everywhere; a record left out is gone from all columns."""
+    columns = {
+        f"text {name}": (found, pa.array(cells, pa.string())) for name, (found, cells) in TEXTS.items()
+    }
+    columns |= {f"typed {name}": found for name, found in NUMBERS.items()}
+    rows = max(len(cells) for _, cells in columns.values())
+    cells = {
+        name: pa.concat_arrays([array, pa.nulls(rows - len(array), array.type)])
+        for name, (_, array) in columns.items()
+    }
+    schema = Schema(tuple(replace(found, name=name) for name, (found, _) in columns.items()))
+    if engine.__name__ == "put_spark":  # which takes a second for each column
+        schema = schema.select(["text day", "text sex", "typed seen", "typed dose"])
+    counter, coded = open_counter(engine(pa.table(cells)), schema), open_counter(pa.table(cells), schema)
+    assert 0 < counter.rows == coded.rows < rows
+    sets = [(name,) for name in schema.names]
+    for found, wanted in zip(counter.count(sets), coded.count(sets), strict=True):
+        np.testing.assert_array_equal(found.values, wanted.values, str(found.axes))
+    counter.close()
 
 
 def test_engines_refuse_the_same_rows(engine: Engine) -> None:
@@ -269,10 +300,46 @@ def test_engines_bound_people_by_one_law(engine: Engine) -> None:
     judge_law(draw_bounded(engine(PEOPLE), 24))
 
 
+def judge_averages(data: Any, times: int, **options: Any) -> None:
+    """Each person counts once: all of p's three rows with a third each, or two of them, any, with a half each."""
+    for most in (2, 3):
+        unit = Unit("add-remove", "id", most, average=True)
+        found = []
+        for _ in range(times if most == 2 else 1):
+            counter = open_counter(data, OF_PEOPLE, unit=unit, **options)
+            found.append(tuple(counter.count([("x",)])[0].values.tolist()))
+            assert counter.rows == 2 * unit.grain == sum(found[-1])
+            counter.close()
+        if most == 3:
+            assert found == [(4, 2, 6)]
+        else:
+            assert set(found) <= {(2, 0, 2), (1, 1, 2)}
+            assert binomtest(found.count((1, 1, 2)), len(found), 2 / 3).pvalue > 1 - SURE
+
+
+def test_engines_count_the_rows_of_people(engine: Engine) -> None:
+    assert count_rows_of_people(engine(PEOPLE), OF_PEOPLE, "id", 2).tolist() == [1, 0, 1]
+
+
+def test_engines_average_people_by_one_law(engine: Engine) -> None:
+    judge_averages(engine(PEOPLE), 12)
+
+
+@pytest.mark.parametrize("memory", [None, 16], ids=["held", "streamed"])
+@pytest.mark.parametrize("kind", ["frame", "mapping", "arrow", "parquet", "csv", "sqlite"])
+def test_readers_average_people_by_the_same_law(kind: str, memory: int | None, tmp_path: Path) -> None:
+    judge_averages(_write_people(kind, tmp_path), 200 if kind in ("frame", "mapping") else 30, memory=memory)
+
+
 @pytest.mark.parametrize("memory", [None, 16], ids=["held", "streamed"])
 @pytest.mark.parametrize("kind", ["frame", "mapping", "arrow", "parquet", "csv", "sqlite"])
 def test_readers_bound_people_by_the_same_law(kind: str, memory: int | None, tmp_path: Path) -> None:
     """In memory and beyond it; 500 openings would tell a choice among distinct rows, 1/2, from one among rows, 2/3."""
+    times = 500 if kind in ("frame", "mapping") else 60
+    judge_law(draw_bounded(_write_people(kind, tmp_path), times, memory=memory))
+
+
+def _write_people(kind: str, tmp_path: Path) -> Any:
     data: Any = PEOPLE
     if kind == "frame":
         data = PEOPLE.to_pandas()
@@ -288,4 +355,4 @@ def test_readers_bound_people_by_the_same_law(kind: str, memory: int | None, tmp
         with sqlite3.connect(tmp_path / "people.db") as connection:
             PEOPLE.to_pandas().to_sql("people", connection, index=False)
         data = f"{tmp_path / 'people.db'}::people"
-    judge_law(draw_bounded(data, 500 if kind in ("frame", "mapping") else 60, memory=memory))
+    return data

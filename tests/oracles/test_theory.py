@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq, minimize
 
 from _theory000 import (
     Bounds,
@@ -27,6 +28,8 @@ from _theory000 import (
 )
 from discreet.compute.inference import Engine
 from discreet.networks import examples
+from discreet.networks.network import Network
+from discreet.papers.parameters.allocation import estimate_error, plan_allocation
 from discreet.values.errors import QueryError
 from discreet.values.graph import DAG
 from discreet.values.table import Table
@@ -258,6 +261,59 @@ def test_the_claim_of_the_paper_is_beyond_any_split() -> None:
         for name in examples.names()
     }
     assert max(limits.values()) < 1.5
+
+
+def expect_counts(network: Network, rows: float) -> list[np.ndarray]:
+    """The expected number of rows with each combination of a node's parents."""
+    engine = Engine(network.dag, network.cpts)
+    return [
+        rows * np.asarray(engine.joint(list(cpt.axes[:-1]), {}).arrange(cpt.axes[:-1]).values)
+        for cpt in network.cpts
+    ]
+
+
+def test_nor_does_a_split_save_that_in_the_papers_own_error() -> None:
+    """[000, Sec. 5.2] Every conditional counts alike: levels/m each, and if the error levels off at 1, far less."""
+    expected = {"asia": (2.7, 1.5), "sachs": (2.1, 1.2), "child": (1.2, 1.1), "alarm": (2.7, 1.2)}
+    for name, (limit, levelled) in expected.items():
+        network = examples.load(name)
+        costs = [
+            cpt.values.shape[-1] / np.maximum(np.ravel(counts), 1.0)
+            for cpt, counts in zip(network.cpts, expect_counts(network, 10_000), strict=True)
+        ]
+        assert bound_saving([float(cost.mean()) for cost in costs]) == pytest.approx(limit, abs=0.05)
+
+        def level_off(shares: np.ndarray, costs: list[np.ndarray] = costs) -> float:
+            noise = [2 * cost / share for cost, share in zip(costs, shares, strict=True)]
+            return float(sum((found / (1 + found)).mean() for found in noise))
+
+        def lose(logits: np.ndarray, level_off: Callable[[np.ndarray], float] = level_off) -> float:
+            return level_off(np.exp(logits - np.logaddexp.reduce(logits)))
+
+        best = minimize(lose, [0.5 * math.log(cost.mean()) for cost in costs], method="L-BFGS-B").fun
+        even = np.full(len(costs), 1 / len(costs))
+        saved = brentq(lambda total: level_off(total * even) - best, 0.5, 10)  # noqa: B023
+        assert saved == pytest.approx(levelled, abs=0.06)
+
+
+def test_the_papers_split_is_worse_than_an_even_one() -> None:
+    """[000, Eq. 11 to 13] With exact counts and the first look for free, by Σ cells/ε_i; 1 would be as good."""
+    found = {}
+    for name in examples.names():
+        network = examples.load(name)
+        errors = {
+            node: estimate_error(
+                cpt, Table(cpt.axes, cpt.values * above[..., np.newaxis]), Table(cpt.axes[:-1], above), 1.0
+            )
+            for node, cpt, above in zip(
+                network.nodes, network.cpts, expect_counts(network, 10_000), strict=True
+            )
+        }
+        shares = plan_allocation(network.dag, network.schema.sizes, errors).shares
+        cells = {node: cpt.cells for node, cpt in zip(network.nodes, network.cpts, strict=True)}
+        spent = sum(cells[node] / float(shares[node]) for node in network.nodes)
+        found[name] = len(cells) * sum(cells.values()) / spent
+    assert found == pytest.approx({"asia": 0.48, "sachs": 0.67, "child": 0.82, "alarm": 0.73}, abs=0.01)
 
 
 def test_alarm_is_traced_in_a_moment() -> None:

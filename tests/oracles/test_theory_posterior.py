@@ -160,7 +160,7 @@ def compare_likelihoods(priors: Mapping[str, npt.ArrayLike]) -> dict[str, float]
 def bound_stochastically(
     rate: float, start: float, ratios: Sequence[float], *, share: float = 0.5, distance: float = 1.0
 ) -> StochasticBound:
-    """M and δ = √(M/2)·max(ρ, 1) of Theorem 4.2, from c, L₀ and the C_i; `share` is the δ in ρ ≤ (1 − δ)c."""
+    """M and δ = √(M/2·max(ρ, 1)) of Theorem 4.2, from c, L₀ and the C_i; `share` is the δ in ρ ≤ (1 − δ)c."""
     if not 0 < share < 1:
         raise MechanismError(f"the share lies strictly between 0 and 1, not {share}")
     if not rate > 0:
@@ -170,7 +170,7 @@ def bound_stochastically(
     inner += math.exp(start * (1 - share) * rate)
     m = KAPPA / rate + start * (1 / (1 - math.exp(-OMEGA)) + 1) + math.log(c) + math.log(inner)
     holds = distance <= (1 - share) * rate
-    return StochasticBound(m * c, math.sqrt(m * c / 2.0) * max(distance, 1.0), holds)
+    return StochasticBound(m * c, math.sqrt(m * c / 2.0 * max(distance, 1.0)), holds)
 
 
 def open_rows() -> Airlock:

@@ -19,9 +19,9 @@ from discreet.core.ledger import Ledger
 from discreet.doors.release import release as make_release_of_rows
 from discreet.entrance import open_ledger
 from discreet.judge.verify import Verification, verify, verify_file
-from discreet.networks.formats.release import Release, format_release, make_release, parse_release
+from discreet.networks.formats.release import RELEASE, Release, format_release, make_release, parse_release
 from discreet.papers.parameters.independent import independent
-from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP
+from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP, allow
 from discreet.values.errors import DiscreetError
 
 ASIA = dc.examples.asia()
@@ -57,7 +57,7 @@ def test_a_sound_release_passes_with_and_without_its_ledger(
         held = verify(release, ledger)
         assert held.sound, held.problems
         assert all(check.holds for check in held.checks)
-        ledger.debit("clinic", "later", spend)  # the ledger goes on, and the release stands
+        ledger.debit("clinic", "later", allow(spend))  # the ledger goes on, and the release stands
         assert verify(release, ledger).sound
 
 
@@ -90,7 +90,7 @@ def judge(document: Any, ledger: Ledger | None = None) -> Verification:
     """What `verify` says of a document in a file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "release.json"
-        path.write_text(json.dumps(document), "utf-8")
+        path.write_text(RELEASE.format_text(document), "utf-8")
         return verify_file(path, ledger)
 
 
@@ -171,7 +171,7 @@ def test_one_changed_number_is_found(tmp_path: Path, learner: str, spend: Finite
         (lambda d: d["statement"].update(account="other"), "ledger"),
         (lambda d: d["statement"]["ledger"].update(id="0"), "paid for from ledger '0'"),
         (lambda d: d["statement"]["ledger"].update(head="0" * 64), "is not the one that the anchor"),
-        (lambda d: d["statement"]["ledger"].update(events=99), "only 4 are left"),
+        (lambda d: d["statement"]["ledger"].update(events=99), "only 5 are left"),
         (lambda d: d["statement"].update(spends=3), "spends of a statement must be a list"),
         (lambda d: d.update(statement={"spends": [1]}), "lacks the key 'account'"),
         (lambda d: d["details"].update(options=[]), "malformed"),
@@ -210,7 +210,7 @@ def test_a_cut_back_ledger_is_found(tmp_path: Path) -> None:
 def test_a_table_that_is_no_table_is_a_problem_and_another_file_is_refused(tmp_path: Path) -> None:
     document = json.loads(format_release(make(tmp_path / "ledger", *CASES[2])))
     document["network"]["cpts"][0][0] += 0.25
-    (tmp_path / "a.json").write_text(json.dumps(document))
+    (tmp_path / "a.json").write_text(RELEASE.format_text(document))
     assert "form" in verify_file(tmp_path / "a.json").problems[0]
     for text in ("no", "{}", '{"format": "discreet-release", "version": 2}'):
         (tmp_path / "b.json").write_text(text)

@@ -13,11 +13,11 @@ import pytest
 
 from chance import SURE, within_attempts
 from discreet.core.queries import Tables
-from discreet.judge.attacks.canaries import OneRun, audit_once, spread_canaries
-from discreet.judge.attacks.neighbours import audit_learner, make_neighbours
 from discreet.judge.attacks.published import Published
 from discreet.judge.audit import Audit, Outcome, audit_codes
-from discreet.judge.empirical_epsilon import EpsilonBound
+from discreet.judge.experiments.canaries import OneRun, audit_once, spread_canaries
+from discreet.judge.experiments.empirical_epsilon import EpsilonBound
+from discreet.judge.experiments.neighbours import audit_learner, make_neighbours
 from discreet.networks.network import Network
 from discreet.papers.parameters.independent import independent
 from discreet.values.budget import PureDP

@@ -15,7 +15,7 @@ from chance import SURE, within_attempts
 from discreet.core.mechanism import AdditiveNoise, calibrate_counts
 from discreet.core.noise import add_noise
 from discreet.core.scores import MutualInformation
-from discreet.judge.empirical_epsilon import empirical_epsilon
+from discreet.judge.experiments.empirical_epsilon import empirical_epsilon
 from discreet.judge.noise_fit import fit_law
 from discreet.values.budget import PureDP
 from discreet.values.measurement import DiscreteLaplace

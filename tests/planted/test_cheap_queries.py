@@ -11,12 +11,12 @@ from discreet.core.mechanism import AdditiveNoise, Noise
 from discreet.core.queries import Choice, Tables
 from discreet.core.scores import IndependenceDistance
 from discreet.entrance import open_airlock
-from discreet.papers.estimators.ball_draw import calibrate_ball, expect_acceptance
+from discreet.papers.estimators import ball_draw
 from discreet.papers.estimators.sums import BoundedColumn, Sums
 from discreet.papers.posterior.grid_draws import calibrate_sample
 from discreet.papers.posterior.linear import LinearStatistics, ProductStatistics
 from discreet.values.budget import ZCDP, PureDP
-from discreet.values.errors import AirlockError, MechanismError
+from discreet.values.errors import AirlockError, BudgetError, MechanismError
 from discreet.values.schema import Schema
 from discreet.values.unit import Unit
 
@@ -82,12 +82,12 @@ def test_noise_that_is_wide_in_l1_only_is_refused() -> None:
         LinearStatistics(statistics, narrow)
 
 
-@pytest.mark.parametrize("floor", [0.0, -0.1, float("nan"), 0.6])
-def test_a_grid_that_reaches_zero_is_refused(floor: float) -> None:
+@pytest.mark.parametrize("spread", [0.0, -0.1, float("nan"), float("inf"), 14.0, 800.0])
+def test_a_grid_that_reaches_zero_is_refused(spread: float) -> None:
     """The logarithm of 0 wraps around 64 bits, and any sensitivity would pass."""
-    (node,) = calibrate_sample([("b",)], [np.ones(2)], PureDP(1), unit=Unit.ADD_REMOVE).nodes
-    with pytest.raises(MechanismError, match="ω is at least"):
-        replace(node, floor=floor)
+    (node,) = calibrate_sample([("b",)], [np.ones(2)], PureDP(1), unit=Unit.ADD_REMOVE).grids
+    with pytest.raises(MechanismError, match="at least 2\\^-20"):
+        replace(node, spread=spread)
     for prior in ([1e15, -1e15], [0.0, 1.0], [float("inf"), 1.0]):
         with pytest.raises(MechanismError, match="finite and above 0"):
             replace(node, prior=np.array(prior))
@@ -99,11 +99,36 @@ def test_charges_that_do_not_add_up_are_refused() -> None:
         replace(tables, charges=(PureDP("1/1000"),))
 
 
-def test_a_draw_that_would_hardly_ever_end_is_refused_before_it_is_paid_for() -> None:
-    """How long it takes would tell how many rows there are."""
-    columns = [BoundedColumn(f"0*{j}", -1, 1, "1/1024") for j in range(1, 31)]
-    pairs = [(0, j) for j in range(1, 31)]
-    with pytest.raises(MechanismError, match="hardly ever"):
-        calibrate_ball(pairs, columns, 30, PureDP(1), unit=Unit.ADD_REMOVE, precision=1.0, radius=1.0)
-    assert expect_acceptance(2, 1.0, 1.0) == pytest.approx(1 - np.exp(-0.5))
-    assert expect_acceptance(30, 1.0, 1.0) == pytest.approx(1.5e-17, rel=0.2)
+def test_a_draw_takes_as_many_steps_for_few_rows_as_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rejection waited for 45 s and more at 20 features and 50 rows: how long told how many rows there are."""
+    drawn: list[tuple[int, int]] = []
+    honest = ball_draw.draw_normals
+
+    def count(steps: int, size: int) -> np.ndarray:
+        drawn.append((steps, size))
+        return honest(steps, size)
+
+    monkeypatch.setattr(ball_draw, "draw_normals", count)
+    rng = np.random.default_rng(1)
+    for rows in (0, 50, 100_000):
+        features = rng.uniform(-1, 1, size=(min(rows, 500), 20))
+        gram = features.T @ features * max(rows / 500, 1)
+        weights = ball_draw.draw_in_ball(gram + np.eye(20), 3 * gram @ np.ones(20), 1.0)
+        assert np.linalg.norm(weights) <= 1 + 1e-9
+    assert drawn == [(20 * ball_draw.STEPS, 20)] * 3
+
+
+def test_a_unit_of_people_that_is_not_chosen_yet_prices_nothing() -> None:
+    """Of no rows at all, nothing would seem to move: rounding alone would be paid for."""
+    unchosen = Unit("add-remove", "id", 0)
+    with pytest.raises(MechanismError, match="the scale of the noise"):
+        Choice.price(
+            [("a", "b"), ("b", "a")],
+            IndependenceDistance(),
+            PureDP(1),
+            schema=SCHEMA,
+            unit=unchosen,
+            rows=None,
+        )
+    with pytest.raises(BudgetError):
+        Tables.price([("a",)], PureDP(1), unit=unchosen)

@@ -12,9 +12,9 @@ import pytest
 from chance import SURE, within_attempts
 from discreet.core.queries import Tables
 from discreet.entrance import open_airlock
-from discreet.judge.attacks.neighbours import audit_learner, make_neighbours
 from discreet.judge.attacks.published import Published
 from discreet.judge.audit import Outcome, audit_codes
+from discreet.judge.experiments.neighbours import audit_learner, make_neighbours
 from discreet.learning.adaptive import adaptive
 from discreet.learning.planned import planned
 from discreet.learning.privbayes import privbayes

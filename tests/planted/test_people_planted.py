@@ -12,7 +12,7 @@ from chance import SURE, within_attempts
 from discreet.core.counter import TrueCounts
 from discreet.core.queries import Tables
 from discreet.entrance import open_airlock, open_counter
-from discreet.judge.empirical_epsilon import EpsilonBound, empirical_epsilon
+from discreet.judge.experiments.empirical_epsilon import EpsilonBound, empirical_epsilon
 from discreet.rows import people
 from discreet.values.budget import PureDP
 from discreet.values.schema import Schema
@@ -44,6 +44,19 @@ def audit_person(unit: Unit, trials: int = 1500) -> EpsilonBound:
 def test_a_person_is_hidden_by_the_promise_that_is_made_to_people(k: int) -> None:
     found = audit_person(Unit("add-remove", "id", k))
     assert not found.contradicts(1.0), str(found)
+
+
+def test_an_averaged_person_is_hidden_and_one_whose_rows_keep_their_weight_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A planted twin: each of a person's rows weighs as much as a person."""
+    unit = Unit("add-remove", "id", VISITS, average=True)
+    found = audit_person(unit)
+    assert not found.contradicts(1.0), str(found)
+    monkeypatch.setattr(
+        people, "weigh_rows", lambda ids, chosen, grain: np.full(int(chosen.sum()), grain, dtype=np.int64)
+    )
+    assert within_attempts(lambda: audit_person(unit).contradicts(1.0))
 
 
 def test_a_person_with_four_rows_is_not_hidden_by_a_promise_about_rows() -> None:

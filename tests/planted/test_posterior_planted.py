@@ -16,9 +16,9 @@ from scipy import stats
 
 from chance import SURE, within_attempts
 from discreet.core.noise import add_noise
-from discreet.judge.empirical_epsilon import EpsilonBound, empirical_epsilon
+from discreet.judge.experiments.empirical_epsilon import EpsilonBound, empirical_epsilon
 from discreet.papers.posterior.basis import close_downward, make_basis
-from discreet.papers.posterior.grid_draws import calibrate_maximum, calibrate_sample, place_points
+from discreet.papers.posterior.grid_draws import calibrate_maximum, calibrate_sample
 from discreet.papers.posterior.linear import LinearStatistics, ProductStatistics
 from discreet.values.budget import PureDP
 from discreet.values.table import Table
@@ -53,9 +53,9 @@ def sound_draw(kind: str, epsilon: float, floor: float = 0.4) -> Release:
         found = calibrate_sample([("x",)], [np.ones(2)], spend, unit=unit, points=POINTS)
     else:
         found = calibrate_maximum([("x",)], [np.ones(2)], spend, unit=unit, floor=floor, points=POINTS)
-    (node,) = found.nodes
+    (grid,) = found.grids
     return lambda counts, trials: np.array(
-        [place_points(node.draw(counts)[0], node.floor)[:1] for _ in range(trials)]
+        [[grid.place(grid.splits[0], grid.draw(counts)[0][0])] for _ in range(trials)]
     )
 
 
@@ -164,10 +164,9 @@ def test_the_printed_cost_of_a_sample_is_refuted_by_its_exact_loss() -> None:
     lost = []
     for found in (ours, printed):
         total = 0.0
-        for node in found.nodes:
-            scores = [
-                node.log_points @ bit / node.choice.scale for bit in (np.array([90, 0]), np.array([89, 1]))
-            ]
+        for grid in found.grids:
+            logs = grid.round_logs(grid.splits[0])
+            scores = [logs @ bit / grid.choice.scale for bit in (np.array([90, 0]), np.array([89, 1]))]
             logs = [score - np.logaddexp.reduce(score) for score in scores]
             total += float(np.abs(logs[0] - logs[1]).max())
         lost.append(total)

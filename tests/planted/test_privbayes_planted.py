@@ -17,7 +17,7 @@ from chance import SURE, within_attempts
 from discreet.core.queries import Choice, Tables
 from discreet.core.scores import MutualInformation
 from discreet.entrance import open_airlock
-from discreet.judge.empirical_epsilon import empirical_epsilon
+from discreet.judge.experiments.empirical_epsilon import empirical_epsilon
 from discreet.learning.greedy import greedy
 from discreet.learning.privbayes import privbayes
 from discreet.values.budget import Finite, PureDP

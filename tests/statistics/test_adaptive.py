@@ -13,7 +13,7 @@ import pytest
 from chance import SURE, within_attempts
 from discreet.core.queries import Choice, Tables
 from discreet.entrance import open_airlock
-from discreet.judge.empirical_epsilon import EpsilonBound, empirical_epsilon
+from discreet.judge.experiments.empirical_epsilon import EpsilonBound, empirical_epsilon
 from discreet.learning.adaptive import adaptive
 from discreet.learning.search_prices import Rates
 from discreet.networks.network import Network
@@ -27,9 +27,13 @@ Rows = list[tuple[int, ...]]
 SCHEMA = Schema.of({name: ["0", "1"] for name in "abc"})
 SETS = [members for k in (2, 3) for members in itertools.combinations("abc", k)]
 
-# Never hand over to the greedy search, let no candidate have a handicap, and pay a third for single attributes and as
-# much for a choice as for a table: this is where choices tell most. What is lost is the same at any rates.
-RATES = Rates(signal=0.0, handicap=0.0, known=0.0, singles=1e-6, noise=1e-6, choice=1e-6, fewest=1.5)
+# Never hand over to the greedy search, let no candidate have a handicap and none be wider than a pair, and pay a third
+# for single attributes and as much for a choice as for a table: this is where choices tell most. What is lost is the
+# same at any rates.
+RATES = Rates(
+    signal=0.0, handicap=0.0, known=0.0, forgone=0.0, wide=0.0, noisy=0.0, singles=1e-6, noise=1e-6, choice=1e-6,
+    fewest=1.5,
+)  # fmt: skip
 
 # a = b ≠ c, and every level is as frequent as the other: then all pairs are wrong by the same number of rows, however
 # noisy the single attributes are (their noise counts by its square over the number of rows only), and one row decides.

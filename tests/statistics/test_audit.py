@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.judge.attacks.canaries import audit_once, score_canaries, spread_canaries
 from discreet.judge.attacks.codes import Codes
 from discreet.judge.attacks.flat_tables import FlatTables
 from discreet.judge.attacks.guess_bound import Guesses
-from discreet.judge.attacks.neighbours import audit_learner, make_neighbours
 from discreet.judge.attacks.published import Published
 from discreet.judge.attacks.tracing import Tracing, compare_populations, trace
 from discreet.judge.audit import Outcome, audit_codes
 from discreet.judge.costs import check_costs
+from discreet.judge.experiments.canaries import audit_once, score_canaries, spread_canaries
+from discreet.judge.experiments.neighbours import audit_learner, make_neighbours
 from discreet.judge.noise_fit import check_noise, combine, fit_draws, fit_sum
 from discreet.judge.tails import pool_p_values, tabulate_binomial
 from discreet.networks import examples

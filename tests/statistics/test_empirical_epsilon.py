@@ -17,7 +17,7 @@ from scipy import stats
 from chance import SURE
 from discreet.core.mechanism import AdditiveNoise, Noise, Selection, calibrate_choice, calibrate_counts
 from discreet.core.noise import add_noise, choose
-from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
+from discreet.judge.experiments.empirical_epsilon import Draw, empirical_epsilon
 from discreet.judge.tails import bound_share_above, bound_share_below
 from discreet.papers.estimators.sums import BoundedColumn, Sums
 from discreet.papers.parameters.subsample import Subsampling

@@ -13,7 +13,7 @@ import pytest
 from _distances import compare_cpts
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
-from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
+from discreet.judge.experiments.empirical_epsilon import Draw, empirical_epsilon
 from discreet.judge.noise_fit import fit_law
 from discreet.learning.learner import estimate_rows
 from discreet.networks import examples

@@ -13,7 +13,7 @@ from _distances import compare_cpts
 from chance import SURE
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
-from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
+from discreet.judge.experiments.empirical_epsilon import Draw, empirical_epsilon
 from discreet.judge.noise_fit import fit_law
 from discreet.learning.plan import plan
 from discreet.learning.planned import estimate, planned
@@ -126,7 +126,7 @@ def test_networks_are_valid(graph: str, unit: str, budget: Any, spend: Any) -> N
     learned = planned(airlock, GRAPHS[graph], spend=spend)  # a Network checks its tables itself
     assert learned.provenance is not None
     kind = learned.provenance.details["noise"]
-    assert kind == ("gaussian" if isinstance(budget, ZCDP) else "laplace")
+    assert kind == ("laplace" if isinstance(budget, PureDP) else "gaussian")
     alone = open_airlock({"a": ["x", "x", "y"]}, Schema.of({"a": ["x", "y", "z"]}), budget=budget, unit=unit)
     planned(alone, DAG.build({"a": []}), spend=spend)
 

@@ -13,16 +13,14 @@ from discreet.core.counter import TrueCounts
 from discreet.core.mechanism import calibrate_counts
 from discreet.core.noise import add_noise
 from discreet.entrance import open_counter
-from discreet.judge.empirical_epsilon import Draw, empirical_epsilon
+from discreet.judge.experiments.empirical_epsilon import Draw, empirical_epsilon
 from discreet.papers.estimators.ball_draw import calibrate_ball
 from discreet.papers.estimators.sums import BoundedColumn
 from discreet.papers.posterior.basis import close_downward, make_basis
 from discreet.papers.posterior.grid_draws import (
-    NodeGrid,
     PosteriorDraw,
     calibrate_maximum,
     calibrate_sample,
-    make_lattice,
 )
 from discreet.papers.posterior.linear import LinearStatistics, ProductStatistics
 from discreet.values.budget import PureDP
@@ -59,12 +57,16 @@ def transformed(counts: np.ndarray, unit: Unit) -> Draw:
 
 
 def drawn(specification: PosteriorDraw, counts: np.ndarray) -> Draw:
-    """A draw of all parameters, as the airlock runs it; the first number of each lattice point says it all."""
-    tables = (counts.sum(axis=1), counts)
+    """A draw of all parameters, as the airlock runs it: the numbers of the points of all splits."""
+    tables = {("y",): counts.sum(axis=1), ("y", "x"): counts}
 
     def draw_once() -> list[int]:
-        nodes = zip(specification.nodes, tables[: len(specification.nodes)], strict=True)
-        return [point[0] for node, table in nodes for point in node.draw(table)]
+        return [
+            number
+            for grid in specification.grids
+            for line in grid.draw(tables[grid.family])
+            for number in line
+        ]
 
     return lambda trials: np.array([draw_once() for _ in range(trials)])
 
@@ -118,17 +120,41 @@ def test_a_draw_of_regression_weights_keeps_its_claim(unit: Unit) -> None:
     assert not evidence.contradicts(EPSILON), str(evidence)
 
 
+@pytest.mark.parametrize("kind", ["sample", "maximum"])
+@pytest.mark.parametrize("unit", ROW_UNITS)
+def test_draws_of_many_levels_keep_their_claim(kind: str, unit: Unit) -> None:
+    """Five levels, three depths, one row in all: what a row shows on its way down adds up to ε at most."""
+    calibrate = calibrate_sample if kind == "sample" else calibrate_maximum
+    found = calibrate([("x",)], [np.ones(5)], PureDP(EPSILON), unit=unit, points=9)
+    one, other = np.array([1, 0, 0, 0, 0]), np.array([0, 0, 0, 0, int(unit == Unit.REPLACE_ONE)])
+
+    def release(counts: np.ndarray) -> Draw:
+        return lambda trials: np.array(
+            [[number for grid in found.grids for number in grid.draw(counts)[0]] for _ in range(trials)]
+        )
+
+    evidence = empirical_epsilon(release(one), release(other), trials=500, confidence=SURE)
+    assert not evidence.contradicts(EPSILON), str(evidence)
+
+
 def test_a_node_is_drawn_from_the_posterior_on_its_grid() -> None:
-    """χ² of 1500 draws of a three-level row against the posterior, computed in full."""
-    found = calibrate_sample([("x",)], [np.full(3, 1.5)], PureDP(6), unit=Unit.REPLACE_ONE, points=21)
-    node: NodeGrid = found.nodes[0]
-    counts = np.array([4, 1, 0])
-    scores = (node.log_points @ counts + np.rint(node.log_points @ np.full(3, 0.5))) / node.choice.scale
-    chance = np.exp(scores - np.logaddexp.reduce(scores))
-    lattice = {tuple(point): i for i, point in enumerate(make_lattice(3, node.steps).tolist())}
-    hits = np.zeros(len(lattice))
+    """χ² of 1500 draws of a three-level row, two splits, against the posterior, computed in full."""
+    found = calibrate_sample([("x",)], [np.full(3, 1.5)], PureDP(6), unit=Unit.REPLACE_ONE, points=6)
+    counts, alpha = np.array([4, 1, 0]), np.full(3, 1.5)
+    chances = []
+    for grid, both, pseudo in zip(found.grids, ([5, 0], [4, 1]), ([2.0, 0.5], [0.5, 0.5]), strict=True):
+        logs = grid.round_logs(grid.splits[0])
+        scores = (logs @ np.array(both) + np.rint(logs @ np.array(pseudo))) / grid.choice.scale
+        chances.append(np.exp(scores - np.logaddexp.reduce(scores)))
+        assert np.allclose(
+            grid.score(grid.splits[0], counts, alpha) / grid.choice.scale, scores - scores.max()
+        )
+    chance = np.outer(*chances).ravel()
+    lattice = range(len(chance))
+    hits = np.zeros(len(chance))
     for _ in range(1500):
-        hits[lattice[tuple(node.draw(counts)[0])]] += 1
+        ((first,),), ((second,),) = (grid.draw(counts) for grid in found.grids)
+        hits[6 * first + second] += 1
     # χ² needs cells that are hit now and then: the rarest are taken together, until they are expected 20 times.
     order = np.argsort(chance)
     rare = int(np.searchsorted(np.cumsum(1500 * chance[order]), 20)) + 1

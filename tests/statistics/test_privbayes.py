@@ -12,7 +12,7 @@ from _distances import mean_variation
 from chance import SURE, within_attempts
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
-from discreet.judge.empirical_epsilon import empirical_epsilon
+from discreet.judge.experiments.empirical_epsilon import empirical_epsilon
 from discreet.learning.adaptive import adaptive
 from discreet.learning.privbayes import privbayes
 from discreet.networks import examples

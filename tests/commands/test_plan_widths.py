@@ -1,0 +1,81 @@
+"""`discreet plan` predicts the widths of intervals, and finds the budget that buys one, before anything is paid."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import discreet as dc
+from discreet.doors.cli import main
+from discreet.judge.widths import predict_width, read_loosely
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    """The schema and the graph of Asia."""
+    asia = dc.examples.asia()
+    asia.schema.write(tmp_path / "schema.toml")
+    asia.write_bif(tmp_path / "graph.bif")
+    return str(tmp_path / "schema.toml"), str(tmp_path / "graph.bif")
+
+
+def test_a_predicted_width_is_that_of_a_release(files: tuple[str, str]) -> None:
+    """On rows that are spread evenly, as a plan assumes, the release is as wide as predicted."""
+    schema, graph = files
+    predicted = predict_width(dc.plan(schema, graph, epsilon=1, rows=20_000), "P(lung | smoke=yes)")
+    names = dc.Schema.read(schema).names
+    even = {name: [("yes", "no")[row >> k & 1] for row in range(256)] * 80 for k, name in enumerate(names)}
+    made = dc.release(even, schema, graph, epsilon=1)
+    for kind, width in (("guaranteed", predicted.guaranteed), ("calibrated", predicted.calibrated)):
+        low, high = made.query("lung", {"smoke": "yes"}, intervals=kind).interval("yes")
+        assert high - low == pytest.approx(width, rel=0.25)
+
+
+def test_the_budget_for_a_width_buys_it(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A little less is too little; a question may leave the level open that is given."""
+    schema, graph = files
+    command = ["plan", "--schema", schema, "--graph", graph, "--rows", "20000"]
+    assert main([*command, "--for-width", "0.02", "P(lung | smoke)", "--json"]) == 0
+    epsilon = float(Fraction(json.loads(capsys.readouterr().out)["epsilon"]))
+    for part, fits in ((1.0, True), (0.9, False)):
+        found = predict_width(dc.plan(schema, graph, epsilon=part * epsilon, rows=20_000), "P(lung | smoke)")
+        assert found.guaranteed is not None
+        assert (found.guaranteed <= 0.0201) == fits
+    assert main([*command, "--for-width", "0.02", "P(lung | smoke)", "--epsilon", "1"]) == 2
+    assert "--for-width finds the budget: leave out --epsilon" in capsys.readouterr().err
+    assert main([*command, "--for-width", "2", "P(lung)"]) == 2
+    assert "a width lies between 0 and 1" in capsys.readouterr().err
+
+
+def test_a_search_predicts_widths_if_it_measures_what_is_asked(
+    files: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Printed before the plan, and in JSON."""
+    schema, _ = files
+    command = [
+        "plan",
+        "--schema",
+        schema,
+        "--epsilon",
+        "1",
+        "--rows",
+        "20000",
+        "--question",
+        "P(xray | asia)",
+    ]
+    assert main(command) == 0
+    assert capsys.readouterr().out.startswith("P(xray | asia): width of the interval guaranteed 0.")
+    assert main([*command, "--json"]) == 0
+    (width,) = json.loads(capsys.readouterr().out)["widths"]
+    assert 0 < width["calibrated"] < width["guaranteed"] < 1
+
+
+def test_evidence_without_a_level_is_that_of_its_first() -> None:
+    """Levels that need quotes get them."""
+    schema = dc.Schema.of({"a": ["x, y", "z"], "b": ["u", "v"]})
+    assert read_loosely("P(b | a)", schema) == 'P(b | a="x, y")'
+    assert read_loosely("P(b=u | a=z)", schema) == "P(b=u | a=z)"
+    assert read_loosely("P(b)", schema) == "P(b)"
