@@ -5,9 +5,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input -c constraints.txt
+AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint test-slow bench format clean
+.PHONY: help demo test lint test-slow test-package docs wheels bench format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -15,7 +16,7 @@ help:  ## list the targets
 demo: $(VENV)/.ready  ## the whole private path on a bundled example; writes to ./demo
 	@$(BIN)/python -m discreet.doors.demo
 
-test: lint  ## everything a change must pass: style, types, imports, and the tests that take seconds
+test: lint $(AXE)  ## everything a change must pass: style, types, imports, and the tests that take seconds
 	@$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --durations=10
 
 lint: $(VENV)/.ready-dev  ## style, types and imports only
@@ -24,10 +25,22 @@ lint: $(VENV)/.ready-dev  ## style, types and imports only
 	@$(BIN)/python -m mypy
 	@$(BIN)/lint-imports
 
-test-slow: $(VENV)/.ready-dev  ## the tests that take minutes, and properties on examples that are new every time
+test-slow: $(VENV)/.ready-dev $(AXE)  ## the tests that take minutes, and properties on examples that are new every time
 	@$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile=explore -n $(JOBS) --durations=10
 
-bench: $(VENV)/.ready-dev  ## every benchmark at its quick size; writes to ./results
+test-package: $(VENV)/.ready-dev  ## build the wheel and run it in new environments, for every Python from 3.11 on that is here
+	@$(BIN)/python -m pytest -m slow tests/architecture/test_package.py
+
+docs: $(VENV)/.ready-docs  ## the documentation as a site, in ./site; a link that leads nowhere is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+wheels: $(VENV)/.ready-dev  ## the wheel and all wheels that it needs, in ./dist/wheels: for machines without a network
+	@rm -rf dist && $(BIN)/python -m build --wheel --outdir dist . >/dev/null
+	@$(BIN)/python -m pip download -qq --disable-pip-version-check --only-binary=:all: -c constraints.txt -d dist/wheels dist/*.whl
+	@cp dist/*.whl dist/wheels/ && ls dist/wheels
+
+bench: $(VENV)/.ready-dev $(AXE)  ## every benchmark at its quick size; writes to ./results
 	@set -e; for script in benchmarks/[!_]*.py; do echo "== $$script"; $(BIN)/python "$$script" --quick; done
 
 format: $(VENV)/.ready-dev  ## rewrite the sources in the house style
@@ -35,7 +48,7 @@ format: $(VENV)/.ready-dev  ## rewrite the sources in the house style
 	@$(BIN)/python -m ruff format .
 
 clean:  ## remove the environment and everything that was generated
-	@rm -rf $(VENV) demo results build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) demo results build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -51,3 +64,12 @@ $(VENV)/.ready-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing discreet and its development tools into $(VENV) (a few minutes the first time) …"
 	@$(PIP) -e '.[dev]'
 	@touch $(VENV)/.ready $@
+
+$(VENV)/.ready-docs: $(VENV)/.ready-dev
+	@echo "Installing what the site is built with …"
+	@$(PIP) -e '.[docs]'
+	@touch $@
+
+# The rules of accessibility that the browser tests hold the explorer against. Without npm they say in red what did not run.
+$(AXE): | $(VENV)/.ready-dev
+	@npm install --silent --no-save --no-package-lock --prefix $(VENV)/axe axe-core@4.14.0 >/dev/null 2>&1 || echo "npm could not install axe-core: accessibility will not be checked" >&2
