@@ -61,6 +61,13 @@ def test_the_best_score_is_what_nine_in_ten_do_not_pass() -> None:
     assert list_bounds(AUTO)[int(np.argmax(score_bounds(people)))] == 3
 
 
+@pytest.mark.parametrize("rows", [1, 8, MOST])
+def test_people_who_all_have_as_many_rows_are_bounded_by_just_that(rows: int) -> None:
+    """A score that is the same for all larger numbers chose 19 where everybody has 8."""
+    found = draw_bounds((rows,) * 200, PureDP(4))(50)
+    assert set(found) == {rows}
+
+
 def draw_bounds(rows_of: tuple[int, ...], cost: Finite) -> Callable[[int], np.ndarray]:
     """The number of rows that a fresh account counts, as often as asked."""
     true_people = count_rows_of_people(table(*rows_of), SCHEMA, "id", MOST)

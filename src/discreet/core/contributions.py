@@ -1,8 +1,9 @@
 """How many rows of a person count, chosen privately: about the number that nine people in ten do not pass.
 
-The score of k is −|10·#{people with at most k rows} − 9·#{people}|, a whole number. A person who is added moves the
-inside by 1, if they have at most k rows, or by −9; so the score moves by at most 9, however many rows they have
-[Smith 2011, for the quantile by the exponential mechanism].
+With W(k) people of at most k rows among N, k is that number if W(k − 1) ≤ 0.9·N ≤ W(k). Its score is how far it is from
+that, −max(10·W(k − 1) − 9·N, 9·N − 10·W(k), 0), a whole number. A person who is added moves each of the two by 1 or
+by 9; so the score moves by at most 9, however many rows they have [Smith 2011, for the quantile by the exponential
+mechanism]. Where all have eight rows, no k but 8 has the score 0.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def list_bounds(unit: Unit) -> range:
 def score_bounds(true_people: Counts) -> npt.NDArray[np.float64]:
     """The score of k = 1, 2, …, from how many people have 1, 2, … rows, and last how many have more than any k."""
     within = np.cumsum(true_people)
-    return np.asarray(-np.abs(10 * within[:-1] - 9 * within[-1]), dtype=np.float64)
+    below, nine_tenths = np.concatenate([[0], within[:-2]]), 9 * within[-1]
+    missed = np.maximum(10 * below - nine_tenths, nine_tenths - 10 * within[:-1])
+    return np.asarray(-np.maximum(missed, 0), dtype=np.float64)
 
 
 def price_bound(cost: Finite, unit: Unit) -> NoisyChoice:
@@ -55,13 +58,9 @@ def choose_bound(
     unit = account.unit
     bounds = list_bounds(unit)
     if not unit.is_open:
-        raise AirlockError(
-            f"account {account.name!r} counts at most {unit.at_most} rows of each person already"
-        )
+        raise AirlockError(f"account {account.name!r} counts {unit.at_most} rows of each person already")
     if true_people.shape != (len(bounds) + 1,):
-        raise AirlockError(
-            f"a choice among {len(bounds)} bounds needs as many numbers of people, and one more"
-        )
+        raise AirlockError(f"{len(bounds)} bounds need {len(bounds) + 1} numbers of people")
     mechanism = price_bound(cost, unit)
     entry = ledger.debit(
         account.name,
