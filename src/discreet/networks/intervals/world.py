@@ -30,6 +30,9 @@ def widen(
     tail = (1.0 - coverage) / 2.0
     low, high = np.empty(len(functions)), np.empty(len(functions))
     for k in range(len(functions)):
+        if table.settles(targets, functions[k], evidence):  # whatever the rows are
+            low[k], high[k] = share_low[k], share_high[k]
+            continue
         low[k] = bound_below(share_low[k], least, tail)
         high[k] = 1.0 - bound_below(1.0 - share_high[k], least, tail)
     return low, high
