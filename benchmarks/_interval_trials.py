@@ -189,6 +189,8 @@ class Setting:
     rows: int
     amount: str
     learner: str
+    few: bool = False
+    """Whether its releases take long: a third of them are made, and each is asked three times as much."""
 
     def __str__(self) -> str:
         return f"{self.learner} {self.name} {self.rows or 'all'} {self.amount}"
@@ -204,6 +206,8 @@ def cover(setting: Setting, release: int, questions: int = 16) -> list[list[floa
     """
     source = open_source(setting.name, setting.rows, release // AGAIN)
     network = learn(source, setting.learner, setting.amount)
+    if setting.few:
+        questions *= 3
     if setting.learner == "planned":
         return _cover_network(source, network, release, questions)
     found = []

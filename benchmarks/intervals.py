@@ -45,26 +45,31 @@ SEARCHED = ("asia", "asia:5", "sachs", "nltcs:5")
 CHOSEN = (
     Setting("asia", 10_000, "0.02", "planned"),
     Setting("asia", 10_000, "0.1", "planned"),
+    Setting("asia", 2_000, "0.3", "planned"),
     Setting("asia", 1_000, "1", "planned"),
-    Setting("alarm", 10_000, "0.5", "planned"),
     Setting("sachs", 5_000, "0.2", "planned"),
+    Setting("sachs", 20_000, "1", "planned"),
+    Setting("sachs", 2_000, "5", "planned"),
+    Setting("alarm", 10_000, "0.5", "planned"),
     Setting("asia", 2_000, "1", "adaptive"),
     Setting("asia", 10_000, "0.1", "adaptive"),
 )
 UNSEEN = (
     Setting("child", 10_000, "0.5", "planned"),
     Setting("child", 50_000, "2", "planned"),
-    Setting("sachs", 20_000, "1", "planned"),
+    Setting("child", 20_000, "5", "planned"),
+    Setting("sachs", 20_000, "r0.5", "planned"),
     Setting("alarm", 100_000, "0.5", "planned"),
-    Setting("sachs", 2_000, "5", "planned"),
-    Setting("nltcs", 0, "0.1", "adaptive"),
-    Setting("nltcs", 0, "1", "adaptive"),
-    Setting("nltcs", 2_000, "0.5", "adaptive"),
-    Setting("adult", 0, "0.3", "adaptive"),
-    Setting("adult", 0, "1", "adaptive"),
+    Setting("alarm", 100_000, "5", "planned"),
     Setting("sachs", 5_000, "0.02", "adaptive"),
-    Setting("child", 10_000, "5", "adaptive"),
-    Setting("child", 5_000, "r0.05", "adaptive"),
+    Setting("sachs", 2_000, "5", "adaptive"),
+    Setting("nltcs:8", 2_000, "0.5", "adaptive"),
+    Setting("nltcs:8", 0, "0.1", "adaptive"),
+    Setting("nltcs", 0, "1", "adaptive", few=True),
+    Setting("adult", 0, "0.3", "adaptive", few=True),
+    Setting("adult", 0, "1", "adaptive", few=True),
+    Setting("child", 10_000, "5", "adaptive", few=True),
+    Setting("child", 5_000, "r0.05", "adaptive", few=True),
 )
 
 
@@ -84,7 +89,7 @@ def main() -> None:
     )
     found = measure_guaranteed(sure, 20 if quick else 1000)
     found |= measure_planted(40 if quick else 400)
-    found |= measure_calibrated(trials, 2 if quick else 15, (CHOSEN[1], *UNSEEN[6:7]) if quick else None)
+    found |= measure_calibrated(trials, 2 if quick else 15, (CHOSEN[1], UNSEEN[6]) if quick else None)
     found |= measure_world(4 if quick else 60)
     found |= measure_times(3 if quick else 20)
     if not arguments.without_exact:
@@ -159,7 +164,7 @@ def measure_calibrated(
     with progress("calibrated", len(chosen) * releases) as advance:
         for setting in chosen:
             part: list[list[float]] = []
-            for k in range(releases):
+            for k in range(max(2, releases // 3) if setting.few else releases):
                 part += trials.fill(f"calibrated/{setting}/{k}", lambda: cover(setting, k))  # noqa: B023
                 advance()
             lines = np.array(part)

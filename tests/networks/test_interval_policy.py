@@ -17,6 +17,7 @@ from discreet.networks.formats.release import Release, read_release
 from discreet.networks.intervals import Intervals, explain_lack
 from discreet.networks.network import Network
 from discreet.values.errors import NetworkError, QueryError
+from discreet.values.table import Table
 from discreet.values.unit import Unit
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -132,6 +133,34 @@ def test_guaranteed_intervals_of_a_table_are_never_wider_than_by_one_of_its_marg
         assert (answer.lower >= counts.low / np.maximum(counts.low + rest_high, 1) - 1e-9).all()
         assert (answer.upper <= counts.high / np.maximum(counts.high + rest_low, 1) + 1e-9).all()
         assert (answer.upper <= counts.high / max(int(total.low), 1) + 1e-9).all()
+
+
+@pytest.mark.parametrize("name", ["privbayes", "adaptive", "adaptive-rho"])
+def test_the_number_of_rows_that_decides_the_tables_has_a_share_of_its_own(name: str) -> None:
+    """Its debit buys nothing else, and no outcome of it lets the shares of all batches add up to more than 1."""
+    network = open_golden(name).network
+    known = network.provenance
+    assert known is not None and known.statement is not None
+    first, *later = network._intervals.table().region.batches
+    assert [table.axes for table in first.tables] == [()]
+    assert all(table.axes for batch in later for table in batch.tables)
+    assert first.share > 0 and first.share + sum(batch.share for batch in later) <= 1
+    if name == "privbayes":  # all tables after the last choice, in one debit
+        assert [debit.tables > 0 for debit in known.statement.debits[1:]].count(True) == 1
+        assert known.statement.debits[-1].tables > 0
+
+
+def test_the_network_without_noise_is_bounded_without_the_count_that_chose_its_tables() -> None:
+    """The number of cells is fixed by the count, so its noise is not fresh: another count gives the same bounds."""
+    network = open_golden("privbayes").network
+    known = network.provenance
+    assert known is not None
+    counted = known.measurements[0]
+    other = replace(counted, noisy=Table((), np.asarray(counted.noisy.values) + 500))
+    moved = replace(network, provenance=replace(known, measurements=(other, *known.measurements[1:])))
+    one, two = from_noise(network).query("ill"), from_noise(moved).query("ill")
+    assert np.array_equal(one.lower, two.lower) and np.array_equal(one.upper, two.upper)
+    assert network._intervals.table().count_rows() != moved._intervals.table().count_rows()
 
 
 def test_the_sentence_says_whose_rows_count() -> None:
