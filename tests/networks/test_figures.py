@@ -167,6 +167,21 @@ def test_noise_that_can_mislead_one_way_only_is_counted_once(coverage: float) ->
     assert end[1] == pytest.approx(law.inv_cdf(coverage), abs=1e-3)
 
 
+def test_a_figure_without_an_interval_says_why(release: dc.Release) -> None:
+    """And what cannot be meant is refused: a comparison with itself, a sure level by likely intervals."""
+    sick, young, old = {"ill": "yes"}, {"age": 10}, {"age": 70}
+    told = release.compare(sick, young, old, of="world")
+    assert told.lower is None and told.meaning.startswith(
+        "No intervals: of the world, two answers are compared"
+    )
+    with pytest.raises(QueryError, match="of the world, two answers are compared with calibrated"):
+        release.compare(sick, young, old, of="world", intervals="guaranteed")
+    with pytest.raises(QueryError, match="both sides ask for ill=yes"):
+        release.compare(sick, young, young)
+    with pytest.raises(QueryError, match=r"surely\(…\) is told by guaranteed intervals, not by 'calibrated'"):
+        release.ask("surely(ill)", intervals="calibrated")
+
+
 def test_an_interval_at_an_end_is_never_empty() -> None:
     """However far beyond 0 noise leads an estimate: the interval holds 0, and what is nearest to the estimate."""
     for counts in ([-90.0, 400.0], [-3.0, 400.0], [0.0, 400.0], [395.0, -80.0]):
