@@ -54,6 +54,10 @@ class Claim:
         """What the custodian has not said."""
         return tuple(point for point in self.points if not point.words)
 
+    def find(self, heading: str) -> str:
+        """The words under a heading."""
+        return next(point.words for point in self.points if point.heading == heading)
+
     def explain(self) -> str:
         """The claim as a page of plain text."""
         lines = [self.title, "=" * len(self.title), ""]
@@ -65,7 +69,7 @@ class Claim:
             asked = ", ".join(dict.fromkeys(point.ask for point in self.open))
             lines += [
                 "",
-                f"Open: put {asked} into a TOML file and give it to `discreet release --about FILE`.",
+                f"Open: put {asked} into a TOML file and give it with --about FILE.",
             ]
         return "\n".join(lines)
 
@@ -78,12 +82,12 @@ class Claim:
         }
 
 
-def state_claim(release: Release) -> Claim:
-    """The claim of a release; whether the release adds up is for `verify` to say."""
+def state_claim(release: Release, more: About | None = None) -> Claim:
+    """The claim of a release; whether the release adds up is for `verify` to say. `more` are words said since."""
     said = release.provenance.statement
     if said is None:
         raise FormatError("the release does not say which account paid for it, so it claims nothing")
-    words = release.about or About()
+    words = (release.about or About()).fill(more)
     title = words.title or f"Privacy claim of a release from account {said.account}"
     return Claim(title, tuple(_list_points(release, said, words)))
 
@@ -122,9 +126,11 @@ def _list_points(release: Release, said: Statement, words: About) -> Iterator[Po
     yield Point("Where the budget is kept", _tell_ledger(said))
     yield Point(
         "Side channels",
-        "Noise is drawn on whole numbers by exact samplers. Times are published as days only. Refusals and messages "
-        "are for the custodian. How long the custodian's machine took can be seen by whoever watches it.",
+        "Floating point: noise is drawn on whole numbers by exact samplers. Timing: days are published, times are not; "
+        "how long the custodian's machine took can be seen by whoever watches it. Engine errors: what cannot be read "
+        "or counted is refused before anything is paid, to the custodian alone; nothing of it is in the release.",
     )
+    yield Point("What it is for", words.use, "use")
     yield Point("Access and licence", words.licence, "licence")
     yield Point("Contact", words.contact, "contact")
 
@@ -201,9 +207,11 @@ def _tell_bias(release: Release) -> str:
         if not network.dag.parents_of(name) and not network.dag.children_of(name)
     ]
     told = [
-        "Noisy counts are kept at 0 or above and rare combinations are drawn towards coarser ones, so very rare levels "
-        "may look commoner than they are."
+        "Clamping: noisy counts are kept at 0 or above, and numbers in bins have the bins' precision. Shrinkage: rare "
+        "combinations are drawn towards coarser ones, so very rare levels may look commoner than they are."
     ]
+    if bounded := release.provenance.unit.person:
+        told.append(f"Of people with many rows (by {bounded}) some rows are left out, so they count less.")
     if alone:
         told.append(f"Published as independent of everything else: {', '.join(alone)}.")
     told.append("What the graph leaves out is not in the network.")

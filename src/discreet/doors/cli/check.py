@@ -183,19 +183,38 @@ def report(
         typer.echo(out)
 
 
-def statement(release: Document, as_json: AsJson = False) -> None:
+def statement(
+    release: Document,
+    about: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A .toml file with your own words, in place of those in the release."
+        ),
+    ] = None,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="text|registry|croissant|json-ld",
+            help="A page, a record for OpenDP's registry of deployments, or metadata for catalogues of datasets.",
+        ),
+    ] = "text",
+    rows: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With croissant: a file of synthetic rows to describe as well."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Print what a release claims about privacy, on one page, point by point as NIST SP 800-226 asks.
 
-    What only the custodian knows comes from `discreet release --about FILE`; a point that is still open is listed.
+    What only the custodian knows comes from `discreet release --about FILE`, or from --about here; a point that is
+    still open is listed, and a format that cannot do without it is refused.
     """  # fmt: skip
-    from discreet.judge.claim import state_claim
-    from discreet.networks.formats.release import read_release
+    from discreet.doors.library import describe
 
-    found = state_claim(read_release(release))
-    if as_json:
-        print_json(found.to_json())
-    else:
-        typer.echo(found.explain())
+    if rows is not None and form != "croissant":
+        raise DataError("--rows goes with --format croissant only")
+    typer.echo(describe(release, "json" if as_json else form, about=about, rows=rows))
 
 
 def _print_distances(found: NetworkDistance) -> None:
