@@ -14,7 +14,7 @@ import yaml
 
 import discreet as dc
 from discreet.doors.cli import main
-from discreet.doors.library import describe
+from discreet.doors.publishing import describe
 from discreet.judge.publishing import croissant, registry
 from discreet.networks.formats.release import read_release
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from discreet.judge.audit import Audit
     from discreet.judge.preview import Preview
     from discreet.judge.verify import Verification
-    from discreet.values.about import About
     from discreet.values.budget import Finite
     from discreet.values.text import Number
 
@@ -155,42 +153,6 @@ def sign(
     with ExitStack() as stack:
         opened = stack.enter_context(open_ledger(ledger)) if isinstance(ledger, str | os.PathLike) else ledger
         return sign_file(find_document(release), key, opened)
-
-
-def describe(
-    release: str | os.PathLike[str],
-    form: str = "text",
-    *,
-    about: About | Mapping[str, str] | str | os.PathLike[str] | None = None,
-    rows: str | os.PathLike[str] | None = None,
-) -> str:
-    """What a release claims, as a page of text, "json", or a record for others: "registry", "croissant", "json-ld".
-
-    `about` are the custodian's words in place of those in the release, `rows` synthetic rows that Croissant describes,
-    too. A form that needs words that nobody has said is refused.
-    """
-    from discreet.judge.claim import state_claim
-    from discreet.judge.publishing.croissant import describe_croissant, describe_dataset
-    from discreet.judge.publishing.registry import format_record, make_record
-    from discreet.networks.formats.release import read_release
-    from discreet.values.about import About
-
-    forms = ("text", "json", "registry", "croissant", "json-ld")
-    if form not in forms:
-        raise FormatError(f"the format must be one of {', '.join(forms)}, not {form!r}")
-    found, words = read_release(release), About.read(about)
-    if form == "text":
-        return state_claim(found, words).explain()
-    if form == "registry":
-        return format_record(make_record(found, words))
-    documents: dict[str, Callable[[], dict[str, Any]]] = {
-        "json": lambda: state_claim(found, words).to_json(),
-        "croissant": lambda: describe_croissant(
-            found, Path(release), words, None if rows is None else Path(rows)
-        ),
-        "json-ld": lambda: describe_dataset(found, words),
-    }
-    return json.dumps(documents[form](), indent=2, ensure_ascii=False)
 
 
 def audit(

@@ -1,4 +1,4 @@
-"""`discreet verify`, `statement`, `compare` and `report`: what a release claims, whether it adds up, pages on it."""
+"""`discreet verify`, `compare` and `report`: whether a release adds up, what is between two, a page on it."""
 
 from __future__ import annotations
 
@@ -181,40 +181,6 @@ def report(
         print_json({"written": str(out)})
     else:
         typer.echo(out)
-
-
-def statement(
-    release: Document,
-    about: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="A .toml file with your own words, in place of those in the release."
-        ),
-    ] = None,
-    form: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="text|registry|croissant|json-ld",
-            help="A page, a record for OpenDP's registry of deployments, or metadata for catalogues of datasets.",
-        ),
-    ] = "text",
-    rows: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="With croissant: a file of synthetic rows to describe as well."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Print what a release claims about privacy, on one page, point by point as NIST SP 800-226 asks.
-
-    What only the custodian knows comes from `discreet release --about FILE`, or from --about here; a point that is
-    still open is listed, and a format that cannot do without it is refused.
-    """  # fmt: skip
-    from discreet.doors.library import describe
-
-    if rows is not None and form != "croissant":
-        raise DataError("--rows goes with --format croissant only")
-    typer.echo(describe(release, "json" if as_json else form, about=about, rows=rows))
 
 
 def _print_distances(found: NetworkDistance) -> None:

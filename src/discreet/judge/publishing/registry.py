@@ -18,7 +18,6 @@ from discreet.networks.formats.release import Release
 from discreet.values.about import About
 from discreet.values.budget import ZCDP, ApproxDP, Finite, Infinite, PureDP
 from discreet.values.errors import FormatError
-from discreet.values.statement import Statement
 from discreet.values.text import show
 
 NEEDED = ("title", "custodian", "description", "use", "region", "published", "authors")
@@ -94,9 +93,9 @@ def _describe_privacy(release: Release, claim: Claim, words: About) -> dict[str,
             f"{claim.find('For comparison')}.",
         },
         "deployment_model": {
-            "model_name": "Central",
+            "model_name": "Federated" if known.parts else "Central",
             "actors": claim.find("Against whom"),
-            "release_type": "One release" if others.startswith("none") else "Many releases",
+            "release_type": "One release" if "none from this account" in others else "Many releases",
             "release_type_details": f"Other releases: {others}. Whole budget: "
             f"{claim.find('Whole budget of the account')}.",
             "access_type": "Non-interactive",
@@ -117,33 +116,21 @@ def _describe_privacy(release: Release, claim: Claim, words: About) -> dict[str,
 
 
 def _name_parameters(release: Release) -> tuple[dict[str, float], str]:
-    promised: list[Finite] = []
-    for said in list_statements(release):
-        if isinstance(said.promised, Infinite):
-            raise FormatError("rows of this account were looked at without noise: there is no ε to register")
-        promised.append(said.promised)
-    if len({type(found) for found in promised}) > 1:
-        return {}, "Custom"
-    match max(promised, key=lambda found: found.amounts):
+    match release.provenance.promised:
         case PureDP(epsilon=epsilon):
             return {"epsilon": float(epsilon)}, VARIANTS[PureDP]
         case ZCDP(rho=rho):
             return {"rho": float(rho)}, VARIANTS[ZCDP]
         case ApproxDP(epsilon=epsilon, delta=delta):
             return {"epsilon": float(epsilon), "delta": float(delta)}, VARIANTS[ApproxDP]
-
-
-def list_statements(release: Release) -> list[Statement]:
-    """The accounts that a release was paid for from."""
-    said = release.provenance.statement
-    return [] if said is None else [said]
+        case Infinite():
+            raise FormatError("rows of this account were looked at without noise: there is no ε to register")
 
 
 def _name_unprotected(release: Release, claim: Claim) -> str:
     told = "The schema, the graph if it was given, and the custodian's words are public."
-    rows = [said.rows for said in list_statements(release) if said.rows is not None]
-    if rows:
-        told += f" The number of rows is public: {sum(rows)}."
+    if release.provenance.rows is not None:
+        told += f" The number of rows is public: {release.provenance.rows}."
     looks = claim.find("Looks without privacy")
     return told if looks == "none" else f"{told} {looks}."
 
