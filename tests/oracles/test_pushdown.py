@@ -6,6 +6,7 @@ import math
 import os
 import shutil
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -105,6 +106,7 @@ def spark() -> Iterator[Any]:
         pytest.skip("Spark needs Java, and there is none on this machine")
     os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a test is over before a better compiler pays off
@@ -241,7 +243,7 @@ def test_a_table_that_changes_is_noticed() -> None:
     connection = ibis.duckdb.connect()
     connection.con.execute("CREATE TABLE t AS SELECT 'x' AS a, 'x' AS b").fetchall()
     schema = Schema.of({"a": ["x", "y"], "b": ["x", "y"]})
-    counter = open_counter(connection.table("t"), schema)
+    counter = open_counter(connection.table("t"), schema, memory=16)  # no row is held here
     for row in ("('z', 'x')", "('x', 'y')"):
         connection.con.execute(f"INSERT INTO t VALUES {row}").fetchall()
         with pytest.raises(DataError, match="changed after it was opened"):

@@ -37,7 +37,6 @@ SchemaFile = Annotated[
 @take_terms
 def release(
     data: Data,
-    schema: SchemaFile,
     ledger: Annotated[
         str, typer.Option(metavar="LEDGER", help="The ledger that pays: a file or an address.")
     ],
@@ -52,6 +51,18 @@ def release(
         ),
     ],
     terms: Terms,
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", metavar="FILE", help="The schema (.toml): see `discreet schema draft`."),
+    ] = None,
+    plan_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan",
+            metavar="FILE",
+            help="A plan that several custodians share, in place of schema, graph and unit: see `discreet combine`.",
+        ),
+    ] = None,
     request: Annotated[
         str | None,
         typer.Option(
@@ -96,9 +107,17 @@ def release(
     whole = None if budget is None else read_budget(budget)
     words = None if about is None else About.read(about)
     plan_files(out)  # a place that cannot be written is refused before anything is spent
-    declared = read_schema(schema) if accept_guesses else read_reviewed(schema)
+    declared: Schema | None = None
+    if plan_file is None:
+        if schema is None:
+            raise BudgetError(
+                "give the schema of the table with --schema FILE.toml, or a --plan that has one"
+            )
+        declared = read_schema(schema) if accept_guesses else read_reviewed(schema)
+    elif schema is not None:
+        raise BudgetError("a plan has its own schema: leave out --schema")
     asked = terms.read(declared)
-    if create_ledger and terms.unit is None and terms.person is None:
+    if declared is not None and create_ledger and terms.unit is None and terms.person is None:
         _ask_about_people(data, declared, ledger, account)
     with (
         catch_warnings(record=True) as told,
@@ -108,6 +127,7 @@ def release(
         made = make_release(
             data,
             declared,
+            plan=plan_file,
             **asked,
             **terms.list_amounts(),
             ledger=ledger,
@@ -151,6 +171,16 @@ def plan(
             help='Find the ε whose guaranteed intervals are no wider, such as 0.02 "P(lung | smoke)".',
         ),
     ] = None,
+    write: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a plan that several custodians share; needs --custodians."),
+    ] = None,
+    custodians: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES", help="With --write: the custodians' accounts, such as north,south,west."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a release would measure, with which noise, and how wrong it would be; nothing is read or spent."""
@@ -173,6 +203,19 @@ def plan(
         _print_bought(*for_width, bought, rows, as_json)
         return
     found = make_plan(declared, rows=rows, **asked, **terms.list_amounts())
+    if write is not None or custodians is not None:
+        from discreet.doors.publishing import agree
+
+        options = asked.pop("options")
+        if write is None or custodians is None or options:
+            raise BudgetError(
+                "a shared plan needs --write FILE and --custodians north,south, and takes no options of a learner"
+            )
+        del asked["learner"]
+        named = [name.strip() for name in custodians.split(",")]
+        agree(named, declared, rows=rows, **asked, **terms.list_amounts()).write(write)
+        typer.echo(write)
+        return
     widths = [predict_width(found, text) for text in question or []]
     if as_json:
         wide = {"widths": [width.to_json() for width in widths]} if widths else {}

@@ -55,6 +55,9 @@ LearnerName = Annotated[
     ),
 ]
 
+PASSED = ("graph", "unit", "person", "at_most", "per_person", "learner")
+"""The terms that are passed on as they are."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -81,14 +84,22 @@ class Terms:
     selection: SelectionOption = None
     as_printed: AsPrinted = False
 
-    def read(self, schema: Schema) -> dict[str, Any]:
-        """The terms but for the amounts, as `dc.release` and `dc.plan` take them; refused before anything is paid."""
+    def read(self, schema: Schema | None) -> dict[str, Any]:
+        """The terms but for the amounts, as `dc.release` and `dc.plan` take them; refused before anything is paid.
+
+        Without a schema, as with a plan that several custodians share, there are no options of a learner.
+        """
+        return {
+            **{name: getattr(self, name) for name in PASSED},
+            "options": None if schema is None else self._list_options(schema),
+        }
+
+    def _list_options(self, schema: Schema) -> dict[str, Any]:
         options = read_options(self.learner, schema, self.encoding, self.require, self.forbid)
         options |= read_use(self.learner, self.graph, schema, self.target, self.workload)
         tuning = {name: getattr(self, name) for name in ("score", "beta", "k", "theta", "selection")}
         options |= read_tuning(self.learner, schema, self.encoding, tuning, as_printed=self.as_printed)
-        passed = ("graph", "unit", "person", "at_most", "per_person", "learner")
-        return {**{name: getattr(self, name) for name in passed}, "options": options}
+        return options
 
     def list_amounts(self) -> dict[str, Any]:
         """What may be spent."""
