@@ -351,6 +351,14 @@ def test_engines_bound_people_by_one_law(engine: Engine) -> None:
     judge_law(draw_bounded(engine(PEOPLE), 4 if engine.__name__ == "put_spark" else 24))
 
 
+def test_a_table_without_people_is_not_refused() -> None:
+    """A refusal would tell, for nothing, whether there is anybody."""
+    connection = ibis.duckdb.connect()
+    connection.con.register("given", PEOPLE.slice(4))  # rows without an id
+    counter = open_counter(connection.table("given"), OF_PEOPLE, unit=Unit("add-remove", "id", 1))
+    assert counter.rows == 0 and not counter.count([("x",)])[0].values.any()
+
+
 def judge_averages(data: Any, times: int, **options: Any) -> None:
     """Each person counts once: all of p's three rows with a third each, or two of them, any, with a half each."""
     for most in (2, 3):
