@@ -147,8 +147,7 @@ class Release(Document):
         return self.network.sample(n, rng=rng, given=given, balanced=balanced)
 
     def ensemble(self, count: int, *, rng: int) -> tuple[Network, ...]:
-        """So many plausible networks of the population, given the noise and the sampling; tables drawn from them are
-        pooled by `dc.pool`."""
+        """So many plausible networks of the population; what tables drawn from them say is pooled by `dc.pool`."""
         from discreet.networks.ensemble import draw_networks
 
         return draw_networks(self.network, count, rng=rng)

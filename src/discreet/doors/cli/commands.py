@@ -54,6 +54,7 @@ app.command(epilog="Example: discreet compare published/release.json truth.bif")
 app.command(epilog="Example: discreet report published/release.json --out report.html")(check.report)
 app.command(epilog="Example: discreet statement published/release.json")(publish.statement)
 app.command(epilog="Example: discreet combine north.json south.json --disjoint --out both")(publish.combine)
+app.command(epilog="Example: discreet catalog published --ledger clinic.ledger")(publish.catalog)
 app.command(epilog="Example: discreet explore published/release.json")(explore.explore)
 app.command(
     epilog='Example: discreet query release.json "P(lung | smoke=yes)" "MPE(dysp=yes)" --interval calibrated'

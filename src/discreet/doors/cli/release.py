@@ -206,14 +206,13 @@ def plan(
     if write is not None or custodians is not None:
         from discreet.doors.publishing import agree
 
-        options = asked.pop("options")
-        if write is None or custodians is None or options:
+        if write is None or custodians is None or asked["options"]:
             raise BudgetError(
                 "a shared plan needs --write FILE and --custodians north,south, and takes no options of a learner"
             )
-        del asked["learner"]
         named = [name.strip() for name in custodians.split(",")]
-        agree(named, declared, rows=rows, **asked, **terms.list_amounts()).write(write)
+        shared = {name: value for name, value in asked.items() if name not in ("learner", "options")}
+        agree(named, declared, rows=rows, **shared, **terms.list_amounts()).write(write)
         typer.echo(write)
         return
     widths = [predict_width(found, text) for text in question or []]

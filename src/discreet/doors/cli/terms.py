@@ -28,6 +28,7 @@ from discreet.doors.cli.search_options import (
     read_use,
 )
 from discreet.doors.cli.terminal import AtMost, PerPerson, Person
+from discreet.values.errors import BudgetError
 
 if TYPE_CHECKING:
     from discreet.values.schema import Schema
@@ -54,9 +55,6 @@ LearnerName = Annotated[
         "[default: planned or adaptive]"
     ),
 ]
-
-PASSED = ("graph", "unit", "person", "at_most", "per_person", "learner")
-"""The terms that are passed on as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +85,22 @@ class Terms:
     def read(self, schema: Schema | None) -> dict[str, Any]:
         """The terms but for the amounts, as `dc.release` and `dc.plan` take them; refused before anything is paid.
 
-        Without a schema, as with a plan that several custodians share, there are no options of a learner.
+        Without a schema a plan that custodians share says how to learn, and nothing else may.
         """
-        return {
-            **{name: getattr(self, name) for name in PASSED},
-            "options": None if schema is None else self._list_options(schema),
-        }
-
-    def _list_options(self, schema: Schema) -> dict[str, Any]:
+        passed = ("graph", "unit", "person", "at_most", "per_person", "learner")
+        asked = {name: getattr(self, name) for name in passed}
+        if schema is None:
+            amounts = self.list_amounts()
+            more = [field.name for field in fields(self) if field.name not in (*passed, *amounts)]
+            told = [f"--{name.replace('_', '-')}" for name in more if getattr(self, name)]
+            if told:
+                raise BudgetError(f"a plan says how to learn: leave out {', '.join(told)}")
+            return {**asked, "options": None}
         options = read_options(self.learner, schema, self.encoding, self.require, self.forbid)
         options |= read_use(self.learner, self.graph, schema, self.target, self.workload)
         tuning = {name: getattr(self, name) for name in ("score", "beta", "k", "theta", "selection")}
         options |= read_tuning(self.learner, schema, self.encoding, tuning, as_printed=self.as_printed)
-        return options
+        return {**asked, "options": options}
 
     def list_amounts(self) -> dict[str, Any]:
         """What may be spent."""

@@ -12,19 +12,17 @@ from discreet.core.counter import Numbers, Sample
 from discreet.rows.engines.addresses import open_table
 from discreet.rows.engines.ibis_codes import encode_columns
 from discreet.rows.engines.ibis_people import bound_people, write_ids
-from discreet.rows.engines.ways import Counts, GroupingSets, HeldRows, Set, SparkBlocks, Way, fetch
+from discreet.rows.engines.ways import GroupingSets, HeldRows, SparkBlocks, Way, fetch
 from discreet.rows.limits import MAX_WEIGHT, Limits
 from discreet.rows.readers.batches import refuse_weight
 from discreet.rows.readers.sources import place_columns
 from discreet.values.errors import AirlockError, DataError, import_extra
+from discreet.values.remembered import Remembered
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.table import Table
 from discreet.values.text import show
 from discreet.values.unit import Unit
-
-MOST_REMEMBERED = 2**22
-"""Cells of exact tables that are remembered, so that what follows from them takes no other pass: 32 megabytes."""
 
 
 class PushdownCounter:
@@ -49,8 +47,7 @@ class PushdownCounter:
         self._way, self._schema, self._units, self._limits = way, schema, units, limits
         self._label, self._release = label, release
         self._closed = False
-        self._known: dict[Set, Counts] = {}
-        self._remembered = 0
+        self._known = Remembered(schema.sizes)
 
     @classmethod
     def open(
@@ -89,40 +86,19 @@ class PushdownCounter:
             raise AirlockError("the data is closed; open it again")
         self.check(sets, sample)
         asked = self._limits.require_request(self._schema, sets)
+        return self._known.count(asked, self._count)
+
+    def _count(self, sets: list[tuple[str, ...]]) -> list[Table]:
         place = {name: i for i, name in enumerate(self._schema.names)}
-        grouped = sorted({tuple(sorted(place[name] for name in members)) for members in asked if members})
-        counted: dict[Set, Counts] = {(): np.array(self._units, dtype=np.int64)}
-        counted |= {places: known for places in grouped if (known := self._recall(places)) is not None}
-        new = [places for places in grouped if places not in counted]
-        if new:
-            counted.update(zip(new, self._way.count(new), strict=True))
-            self._remember({places: counted[places] for places in new})
-        tables = []
-        for members in asked:
-            places = tuple(sorted(place[name] for name in members))
-            names = tuple(self._schema.names[i] for i in places)
-            tables.append(Table(names, counted[places]).arrange(members))
+        grouped = [tuple(sorted(place[name] for name in members)) for members in sets if members]
+        counted = self._way.count(grouped) if grouped else []
+        tables = [
+            Table(tuple(self._schema.names[i] for i in places), cells)
+            for places, cells in zip(grouped, counted, strict=True)
+        ]
+        if () in sets:
+            tables.append(Table((), np.array(self._units, dtype=np.int64)))
         return tables
-
-    def _recall(self, members: Set) -> Counts | None:
-        """The table of a set that was counted, or that sums up one that was."""
-        if members in self._known:
-            return self._known[members]
-        wanted = set(members)
-        wider = [found for found in self._known if len(found) > len(members) and wanted.issubset(found)]
-        if not wider:
-            return None
-        least = min(wider, key=lambda found: self._known[found].size)
-        others = tuple(axis for axis, i in enumerate(least) if i not in wanted)
-        return np.asarray(self._known[least].sum(axis=others))
-
-    def _remember(self, tables: dict[Set, Counts]) -> None:
-        added = sum(cells.size for cells in tables.values())
-        if self._remembered + added > MOST_REMEMBERED:
-            self._known, self._remembered = {}, 0
-        if added <= MOST_REMEMBERED:
-            self._known.update(tables)
-            self._remembered += added
 
     def check_numbers(self, names: Sequence[str]) -> None:
         """Refuse: engines round and clip in ways of their own, and the sensitivity of a sum hangs on both."""
@@ -156,7 +132,7 @@ class PushdownCounter:
         """Let go of the engine."""
         if not self._closed:
             self._closed = True
-            self._known = {}
+            self._known.forget()
             self._way.close()
             self._release()
 

@@ -100,7 +100,7 @@ class GroupingSets:
         # Four bytes for each code while they arrive, then one or two.
         width = sum(4 + attribute.dtype.itemsize for attribute in self.schema) + 16
         most = limits.codes // width
-        if not most:
+        if not most or not self.units:  # that there is nobody must not be told by a refusal
             return None
         columns = ", ".join(f"c{i}" for i in places)
         answer = self._group(places, f"GROUP BY {columns} LIMIT {most + 1}")
