@@ -85,6 +85,7 @@ def buy_width(
     unit: Unit | str | None = None,
     person: str | None = None,
     at_most: int | str | None = None,
+    per_person: str | None = None,
     learner: str | None = None,
     options: Mapping[str, Any] | None = None,
     intervals: str = "guaranteed",
@@ -104,9 +105,10 @@ def buy_width(
             unit=unit,
             person=person,
             at_most=at_most,
+            per_person=per_person,
             learner=learner,
             options=options,
-            **{kind: amount},  # type: ignore[arg-type]
+            **{kind: amount},
         )
 
     if kind not in ("epsilon", "rho"):
