@@ -25,7 +25,8 @@ from discreet.compute.contraction import Margin
 from discreet.compute.expectation import LEAST
 from discreet.compute.smoothing import measure_spread
 from discreet.values.graph import DAG
-from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Measurement
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Law, Measurement
+from discreet.values.noise_sum import NoiseSum
 from discreet.values.table import MAX_CELLS, Array, Table
 
 CHAINS = 40
@@ -59,7 +60,7 @@ class _Cells:
 
     axes: tuple[str, ...]
     noisy: Array
-    law: DiscreteLaplace | DiscreteGaussian | Exact
+    law: Law
     margin: Margin
     expected: Array
     """What the learned network expects the cells to hold."""
@@ -211,12 +212,14 @@ def gammaln(x: Array) -> Array:
     return np.asarray((z - 0.5) * np.log(z) - z + 0.5 * math.log(2.0 * math.pi) + series - np.log(shift))
 
 
-def _weigh_noise(law: DiscreteLaplace | DiscreteGaussian) -> Callable[[Array], Array]:
+def _weigh_noise(law: DiscreteLaplace | DiscreteGaussian | NoiseSum) -> Callable[[Array], Array]:
     if isinstance(law, DiscreteLaplace):
         rate = float(1 / law.scale)
         return lambda noise: -rate * np.abs(noise)
-    half = 0.5 / float(law.sigma2)
-    return lambda noise: -half * noise * noise
+    if isinstance(law, DiscreteGaussian):
+        half = 0.5 / float(law.sigma2)
+        return lambda noise: -half * noise * noise
+    return lambda noise: law.log_pmf(np.rint(noise).astype(np.int64))
 
 
 def _draw_conditionals(counts: Array, prior: Array | float, rng: np.random.Generator) -> Array:

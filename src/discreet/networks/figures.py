@@ -100,7 +100,7 @@ def compare(
 def mean(
     network: Network, name: str, given: Given | None = None, *, intervals: Kind = None, of: Subject = None
 ) -> Figure:
-    """The mean of a number among the rows that have one; of a binned number the middles of bins are averaged.
+    """The mean of a number among the rows that have one; of bins, their points or middles are averaged.
 
     Its interval goes from the mean of the lower edges to that of the upper ones.
     """
@@ -110,7 +110,8 @@ def mean(
     evidence = _keep_numbers(attribute, codes, given)
     title = _title("mean", name, given)
     weights = np.zeros((3, attribute.size))
-    weights[:, codes] = (low, high, (low + high) / 2.0)
+    middles = (low + high) / 2.0 if attribute.bins is None else attribute.bins.middles
+    weights[:, codes] = (low, high, middles)
     point = network.query(name, evidence, intervals="none").probabilities
     ends, meaning = _bound(network, name, weights[:2], evidence, intervals, of)
     value = float(point @ weights[2])

@@ -14,15 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numba import njit
 
-from discreet.compute.inference.junction import (
-    EVERYWHERE,
-    NO_WEIGHTS,
-    Flags,
-    FlatTree,
-    Floats,
-    Ints,
-    JunctionTree,
-)
+from discreet.compute.inference.junction import NO_WEIGHTS, FlatTree, Floats, Ints, JunctionTree
 from discreet.compute.inference.kernels import propagate, propagate_rows
 from discreet.compute.inference.sweep import FAST
 
@@ -89,22 +81,19 @@ class Compiled:
         self.program, self.data, self.prior = flat.program, flat.data, junction.prior
         self.sizes = np.array(junction.sizes)
         self.joint = junction.multiply_out(JOINT_CELLS)
-        self._parent = junction.tree.parent
-        self._readers = flat.readers
-        self._paths: dict[int, Flags] = {}
 
     def condition(self, observed: Ints) -> tuple[Floats, float]:
         """All posterior marginals without soft evidence, and log P(evidence) or NaN: the shortest way there is."""
         if self.joint is None:
             out = self.prior.copy()
-            return out, propagate(self.program, self.data, observed, NO_WEIGHTS, EVERYWHERE, out)
+            return out, propagate(self.program, self.data, observed, NO_WEIGHTS, out)
         out = np.empty(self.prior.size)
         return out, condition(self.sizes, self.joint, observed, out)
 
-    def answer(self, observed: Ints, weights: Floats, wanted: Flags) -> tuple[Floats, float]:
-        """Posterior marginals of the wanted cliques, and log P(evidence) or NaN (see `kernels.propagate`)."""
+    def answer(self, observed: Ints, weights: Floats) -> tuple[Floats, float]:
+        """All posterior marginals, and log P(evidence) or NaN (see `kernels.propagate`)."""
         out = self.prior.copy()
-        return out, propagate(self.program, self.data, observed, weights, wanted, out)
+        return out, propagate(self.program, self.data, observed, weights, out)
 
     def answer_rows(self, observed: Ints, out: Floats, log_evidence: Floats) -> None:
         """Answer every row; on all cores, because the compiled code lets go of the interpreter."""
@@ -116,7 +105,6 @@ class Compiled:
                 self.prior,
                 observed[part],
                 NO_WEIGHTS,
-                EVERYWHERE,
                 out[part],
                 log_evidence[part],
             )
@@ -125,14 +113,3 @@ class Compiled:
         cuts = np.linspace(0, len(observed), 4 * workers + 1).astype(int)
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(run, [slice(a, b) for a, b in pairwise(cuts) if b > a]))
-
-    def path_to(self, variable: int) -> Flags:
-        """The cliques from the root to the one where a variable's marginal is read off."""
-        if variable not in self._paths:
-            flags = np.zeros(len(self._parent), dtype=np.bool_)
-            i = self._readers[variable]
-            while i >= 0:
-                flags[i] = True
-                i = self._parent[i]
-            self._paths[variable] = flags
-        return self._paths[variable]

@@ -1,4 +1,4 @@
-"""`discreet verify`, `statement`, `compare` and `report`: what a release claims, whether it adds up, pages on it."""
+"""`discreet verify`, `compare` and `report`: whether a release adds up, what is between two, a page on it."""
 
 from __future__ import annotations
 
@@ -181,21 +181,6 @@ def report(
         print_json({"written": str(out)})
     else:
         typer.echo(out)
-
-
-def statement(release: Document, as_json: AsJson = False) -> None:
-    """Print what a release claims about privacy, on one page, point by point as NIST SP 800-226 asks.
-
-    What only the custodian knows comes from `discreet release --about FILE`; a point that is still open is listed.
-    """  # fmt: skip
-    from discreet.judge.claim import state_claim
-    from discreet.networks.formats.release import read_release
-
-    found = state_claim(read_release(release))
-    if as_json:
-        print_json(found.to_json())
-    else:
-        typer.echo(found.explain())
 
 
 def _print_distances(found: NetworkDistance) -> None:

@@ -11,7 +11,18 @@ from typing import Annotated
 
 import typer
 
-from discreet.doors.cli import INTERRUPTED, ask, audit, budget, check, examples, explore, release, schema
+from discreet.doors.cli import (
+    INTERRUPTED,
+    ask,
+    audit,
+    budget,
+    check,
+    examples,
+    explore,
+    publish,
+    release,
+    schema,
+)
 from discreet.values.errors import DiscreetError
 from discreet.values.text import show_line
 
@@ -41,7 +52,8 @@ app.command(epilog="Example: discreet keys custodian.key")(check.keys)
 app.command(epilog="Example: discreet sign published/release.json --key custodian.key")(check.sign)
 app.command(epilog="Example: discreet compare published/release.json truth.bif")(check.compare)
 app.command(epilog="Example: discreet report published/release.json --out report.html")(check.report)
-app.command(epilog="Example: discreet statement published/release.json")(check.statement)
+app.command(epilog="Example: discreet statement published/release.json")(publish.statement)
+app.command(epilog="Example: discreet combine north.json south.json --disjoint --out both")(publish.combine)
 app.command(epilog="Example: discreet explore published/release.json")(explore.explore)
 app.command(
     epilog='Example: discreet query release.json "P(lung | smoke=yes)" "MPE(dysp=yes)" --interval calibrated'

@@ -73,7 +73,6 @@ LearnerName = Annotated[
 
 def release(
     data: Data,
-    schema: SchemaFile,
     ledger: Annotated[
         str, typer.Option(metavar="LEDGER", help="The ledger that pays: a file or an address.")
     ],
@@ -87,6 +86,18 @@ def release(
             help="A folder for document, BIF, report and explorer; or a .json file.",
         ),
     ],
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", metavar="FILE", help="The schema (.toml): see `discreet schema draft`."),
+    ] = None,
+    plan_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan",
+            metavar="FILE",
+            help="A plan that several custodians share, in place of schema, graph and unit: see `discreet combine`.",
+        ),
+    ] = None,
     graph: GraphFile = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
@@ -151,13 +162,22 @@ def release(
     whole = None if budget is None else read_budget(budget)
     words = None if about is None else About.read(about)
     plan_files(out)  # a place that cannot be written is refused before anything is spent
-    declared = read_schema(schema) if accept_guesses else read_reviewed(schema)
-    options = read_options(learner, declared, encoding, require, forbid)
-    options |= read_use(learner, graph, declared, target, workload)
-    tuning = {"score": score, "beta": beta, "k": k, "theta": theta, "selection": selection}
-    options |= read_tuning(learner, declared, encoding, tuning, as_printed=as_printed)
-    if create_ledger and unit is None and person is None:
-        _ask_about_people(data, declared, ledger, account)
+    options: dict[str, Any] | None = None
+    declared: Schema | None = None
+    if plan_file is None:
+        if schema is None:
+            raise BudgetError(
+                "give the schema of the table with --schema FILE.toml, or a --plan that has one"
+            )
+        declared = read_schema(schema) if accept_guesses else read_reviewed(schema)
+        options = read_options(learner, declared, encoding, require, forbid)
+        options |= read_use(learner, graph, declared, target, workload)
+        tuning = {"score": score, "beta": beta, "k": k, "theta": theta, "selection": selection}
+        options |= read_tuning(learner, declared, encoding, tuning, as_printed=as_printed)
+        if create_ledger and unit is None and person is None:
+            _ask_about_people(data, declared, ledger, account)
+    elif schema is not None:
+        raise BudgetError("a plan has its own schema: leave out --schema")
     with (
         catch_warnings(record=True) as told,
         show_progress("counting, drawing noise, estimating") as progress,
@@ -167,6 +187,7 @@ def release(
             data,
             declared,
             graph,
+            plan=plan_file,
             epsilon=epsilon,
             delta=delta,
             rho=rho,
@@ -235,6 +256,16 @@ def plan(
             help='Find the ε whose guaranteed intervals are no wider, such as 0.02 "P(lung | smoke)".',
         ),
     ] = None,
+    write: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a plan that several custodians share; needs --custodians."),
+    ] = None,
+    custodians: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES", help="With --write: the custodians' accounts, such as north,south,west."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a release would measure, with which noise, and how wrong it would be; nothing is read or spent."""
@@ -276,6 +307,20 @@ def plan(
         learner=learner,
         options=options,
     )
+    if write is not None or custodians is not None:
+        from discreet.doors.publishing import agree
+
+        if write is None or custodians is None or options:
+            raise BudgetError(
+                "a shared plan needs --write FILE and --custodians north,south, and takes no options of a learner"
+            )
+        named = [name.strip() for name in custodians.split(",")]
+        agree(
+            named, declared, graph, epsilon=epsilon, delta=delta, rho=rho, rows=rows, unit=unit, person=person,
+            at_most=at_most, per_person=per_person,
+        ).write(write)  # fmt: skip
+        typer.echo(write)
+        return
     widths = [predict_width(found, text) for text in question or []]
     if as_json:
         wide = {"widths": [width.to_json() for width in widths]} if widths else {}

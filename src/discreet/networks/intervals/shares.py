@@ -20,7 +20,7 @@ from statistics import NormalDist
 import numpy as np
 
 from discreet.values.errors import NetworkError
-from discreet.values.measurement import DiscreteGaussian, Law, Measurement
+from discreet.values.measurement import Exact, Law, Measurement
 from discreet.values.table import Array, count_cells
 
 GRID = 4001
@@ -64,7 +64,7 @@ def estimate_counts(tables: Sequence[Measurement], names: Sequence[str], parts: 
     spread: list[float] = []
     fourth: list[float] = []
     for table in tables:
-        if isinstance(table.law, DiscreteGaussian) or hasattr(table.law, "scale"):
+        if not isinstance(table.law, Exact):
             if set(names) <= set(table.axes):
                 margin = table.noisy.project(names).values
                 copies = table.cells // count_cells(shape)
@@ -149,9 +149,7 @@ def _stretch(z: float, kurtosis: Array) -> Array:
 def _note(law: Law, copies: int, spread: list[float], fourth: list[float]) -> None:
     variance = law.variance
     spread.append(max(variance * copies, 1e-9))
-    # The excess kurtosis of a discrete Laplace noise of variance v is 3 + 1/v; a discrete Gaussian one has about 0.
-    excess = 0.0 if isinstance(law, DiscreteGaussian) else 3.0 * variance**2 + variance
-    fourth.append(excess * copies)
+    fourth.append(law.excess * copies)
 
 
 def _list_observed(names: Sequence[str], given: Array) -> tuple[tuple[str, ...], Array]:

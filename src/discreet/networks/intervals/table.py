@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet.compute.bounds.counting import CountIntervals, narrow
-from discreet.compute.region.margins import Members, Region, cut_batches
+from discreet.compute.region.margins import Members, Region, cut_batches, price_table
 from discreet.compute.region.relaxation import Relaxation, choose_helpers
 from discreet.networks.evidence import CodeSets
 from discreet.networks.intervals.shares import bound_count, bound_mean, estimate_counts
@@ -71,6 +71,9 @@ def make_region(schema: Schema, provenance: Provenance, coverage: float) -> Regi
     if whole is not None and any(type(found.cost) is not type(cost) for found in provenance.measurements):
         whole = None
     sizes = None if said is None else [debit.tables for debit in said.debits]
+    if provenance.parts:  # every part measured all of its tables at once
+        sizes = [len(provenance.measurements)]
+        whole = sum((price_table(found) for found in provenance.measurements), Fraction(0)) or None
     for measurement in provenance.measurements:
         for name, size in measurement.noisy.sizes.items():
             if name in schema and schema[name].size != size:
@@ -78,8 +81,7 @@ def make_region(schema: Schema, provenance: Provenance, coverage: float) -> Regi
                     f"no intervals: the measured table over {measurement.axes} has {size} levels of {name!r}; the "
                     f"schema has {schema[name].size}"
                 )
-    rows = None if said is None else said.rows
-    return Region(schema.names, cut_batches(provenance.measurements, whole, sizes), coverage, rows)
+    return Region(schema.names, cut_batches(provenance.measurements, whole, sizes), coverage, provenance.rows)
 
 
 @dataclass(frozen=True, slots=True)
