@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.doors.release import SchemaLike, read_dag, read_schema
+from discreet.doors.release import SchemaLike, read_dag, read_options, read_schema
 from discreet.networks.formats.release import Release as Document
 from discreet.networks.formats.release import find_document
 from discreet.values.budget import choose_budget, require_finite
@@ -70,7 +70,7 @@ def plan(
         unit=protected,
         learner=learner,
         rows=rows,
-        options=options,
+        options=read_options(options, declared, dag),
     )
 
 
@@ -181,9 +181,9 @@ def audit(
     members are private and no budget pays for the result: it is for the custodian only.
     """
     from discreet.entrance import read_rows
+    from discreet.judge.attacks.overlap import refuse_shared
     from discreet.judge.attacks.units import Units
     from discreet.judge.audit import audit_codes
-    from discreet.judge.overlap import refuse_shared
     from discreet.rows.people import draw_key
 
     published = _open_published(release, schema=schema, graph=graph).promising(promise)

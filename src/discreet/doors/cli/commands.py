@@ -11,7 +11,18 @@ from typing import Annotated
 
 import typer
 
-from discreet.doors.cli import INTERRUPTED, ask, audit, budget, check, examples, explore, release, schema
+from discreet.doors.cli import (
+    INTERRUPTED,
+    ask,
+    audit,
+    budget,
+    check,
+    credal,
+    examples,
+    explore,
+    release,
+    schema,
+)
 from discreet.values.errors import DiscreetError
 from discreet.values.text import show_line
 
@@ -28,6 +39,8 @@ app = typer.Typer(
 )
 app.add_typer(budget.app, name="budget")
 app.add_typer(schema.app, name="schema")
+app.add_typer(credal.app, name="credal")
+app.command(epilog="Example: discreet bounds published/release.json --truth truth.bif")(credal.bounds)
 app.command(epilog="Example: discreet examples clinic")(examples.examples)
 app.command(epilog="Example: discreet plan --schema schema.toml --graph graph.bif --epsilon 1 --rows 5000")(
     release.plan

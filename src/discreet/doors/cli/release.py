@@ -17,6 +17,7 @@ from discreet.doors.cli.search_options import (
     DegreeOption,
     EncodingName,
     Forbidden,
+    PriorOption,
     Required,
     ScoreOption,
     SelectionOption,
@@ -24,11 +25,12 @@ from discreet.doors.cli.search_options import (
     ThetaOption,
     Workload,
     read_options,
+    read_prior,
     read_tuning,
     read_use,
 )
 from discreet.doors.cli.terminal import AsJson, AtMost, PerPerson, Person, print_json
-from discreet.values.errors import BudgetError, PromiseWarning
+from discreet.values.errors import BudgetError, PromiseWarning, SearchWarning
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -65,8 +67,8 @@ UnitName = Annotated[
 LearnerName = Annotated[
     str | None,
     typer.Option(
-        help="With --graph: planned, independent or dependent. Without: adaptive or privbayes. "
-        "[default: planned or adaptive]"
+        help="With --graph: planned, independent, dependent; or a posterior: laplace, fourier, posterior-sample, map. "
+        "Without: adaptive or privbayes. [default: planned or adaptive]"
     ),
 ]
 
@@ -96,6 +98,7 @@ def release(
     at_most: AtMost = None,
     per_person: PerPerson = None,
     learner: LearnerName = None,
+    prior: PriorOption = None,
     encoding: EncodingName = None,
     require: Required = None,
     forbid: Forbidden = None,
@@ -154,6 +157,7 @@ def release(
     declared = read_schema(schema) if accept_guesses else read_reviewed(schema)
     options = read_options(learner, declared, encoding, require, forbid)
     options |= read_use(learner, graph, declared, target, workload)
+    options |= read_prior(learner, graph, prior)
     tuning = {"score": score, "beta": beta, "k": k, "theta": theta, "selection": selection}
     options |= read_tuning(learner, declared, encoding, tuning, as_printed=as_printed)
     if create_ledger and unit is None and person is None:
@@ -163,6 +167,7 @@ def release(
         show_progress("counting, drawing noise, estimating") as progress,
     ):
         simplefilter("always", PromiseWarning)
+        simplefilter("always", SearchWarning)
         made = make_release(
             data,
             declared,
@@ -209,6 +214,7 @@ def plan(
     at_most: AtMost = None,
     per_person: PerPerson = None,
     learner: LearnerName = None,
+    prior: PriorOption = None,
     encoding: EncodingName = None,
     require: Required = None,
     forbid: Forbidden = None,
@@ -249,6 +255,7 @@ def plan(
         typer.echo(f"warning: {schema} still has {guesses} guesses that nobody has reviewed", err=True)
     options = read_options(learner, declared, encoding, require, forbid)
     options |= read_use(learner, graph, declared, target, workload)
+    options |= read_prior(learner, graph, prior)
     tuning = {"score": score, "beta": beta, "k": k, "theta": theta, "selection": selection}
     options |= read_tuning(learner, declared, encoding, tuning, as_printed=as_printed)
     if for_width is not None:
