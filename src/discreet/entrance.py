@@ -276,7 +276,7 @@ def count_rows_of_people(
     """How many people have 1, 2, … up to `most` rows, and last how many have more; true, and so never to be shown."""
     limits = Limits(read_memory(memory))
     if _lives_elsewhere(data):
-        from discreet.rows.engines.pushdown import count_people_there
+        from discreet.rows.engines.ibis_people import count_people_there
 
         return count_people_there(data, person, most)
     from discreet.rows.people import count_people

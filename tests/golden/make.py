@@ -97,7 +97,10 @@ type = "text"
 """
 GRAPH = "age -> ill\nward -> ill\nsmoke -> ill\nage -> smoke\n"
 
+PARTS = {"north": [], "south": ["--rho", "1/8"]}
+"""The custodians of the combined release, and what each spends instead of what was planned."""
 RELEASES = {
+    "combined": [],
     "planned": ["--epsilon", "1"],
     "planned-rho": ["--rho", "1/8", "--unit", "replace-one"],
     "planned-delta": ["--epsilon", "1", "--delta", "1e-6"],
@@ -123,6 +126,15 @@ period = "2026"
 collection = "Drawn at random"
 contact = "data@example.org"
 licence = "CC0 1.0"
+custodian = "Nobody"
+use = "Tests"
+region = "Nowhere"
+sector = "Education"
+published = "2026-11-17"
+url = "https://example.org/golden"
+preparation = "None"
+reasons = "To have one of each"
+authors = "The developers"
 """
 QUESTIONS = [
     "P(ill)",
@@ -166,6 +178,9 @@ def draw_releases(names: list[str]) -> None:
             lines.append(f"{age:.1f},{ward},{'yes' if smoke else 'no'},{ill},{rest}")
         (place / "rows.csv").write_text("\n".join(lines) + "\n")
         for name in names or RELEASES:
+            if name == "combined":
+                combine_parts(place)
+                continue
             options = RELEASES[name]
             graph = (
                 ["--graph", place / "graph.txt"]
@@ -178,6 +193,21 @@ def draw_releases(names: list[str]) -> None:
                 "release", place / "rows.csv", "--schema", place / schema, *graph, *options, *words,
                 "--ledger", place / "ledger", "--create-ledger", "--account", name, "--out", HERE / f"{name}.json",
             )  # fmt: skip
+
+
+def combine_parts(place: Path) -> None:
+    """The release of two custodians, by a plan that they share."""
+    plan = place / "plan.json"
+    run(
+        "plan", "--schema", place / "schema.toml", "--graph", place / "graph.txt", "--epsilon", "1", "--write", plan,
+        "--custodians", ",".join(PARTS),
+    )  # fmt: skip
+    for name, options in PARTS.items():
+        run(
+            "release", place / "rows.csv", "--plan", plan, *options, "--ledger", place / f"{name}.ledger",
+            "--create-ledger", "--account", name, "--out", place / f"{name}.json",
+        )  # fmt: skip
+    run("combine", *(place / f"{name}.json" for name in PARTS), "--out", HERE / "combined.json")
 
 
 def answer(path: Path) -> dict[str, object]:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.doors.release import SchemaLike, read_dag, read_options, read_schema
+from discreet.doors.release import SchemaLike, read_dag, read_schema
 from discreet.networks.formats.release import Release as Document
 from discreet.networks.formats.release import find_document
 from discreet.values.budget import choose_budget, require_finite
@@ -48,7 +48,7 @@ def plan(
 
     `rows` is your guess of how many there are; everything else is what `release` takes.
     """
-    from discreet.doors.feasible import require_meaningful, require_readable
+    from discreet.doors.feasible import read_options, require_meaningful, require_readable
     from discreet.judge.preview import rehearse
 
     declared = read_schema(schema)
@@ -85,6 +85,7 @@ def buy_width(
     unit: Unit | str | None = None,
     person: str | None = None,
     at_most: int | str | None = None,
+    per_person: str | None = None,
     learner: str | None = None,
     options: Mapping[str, Any] | None = None,
     intervals: str = "guaranteed",
@@ -104,9 +105,10 @@ def buy_width(
             unit=unit,
             person=person,
             at_most=at_most,
+            per_person=per_person,
             learner=learner,
             options=options,
-            **{kind: amount},  # type: ignore[arg-type]
+            **{kind: amount},
         )
 
     if kind not in ("epsilon", "rho"):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
     from discreet.judge.explorer.page import Frame
     from discreet.judge.verify import Verification
+    from discreet.learning.custodians.agreement import Agreement
     from discreet.learning.greedy import Progress
     from discreet.networks.answer import Answer, Decision, Explanation, Figure
     from discreet.networks.credal import CredalNetwork
@@ -152,8 +153,7 @@ class Release(Document):
         return self.network.sample(n, rng=rng, given=given, balanced=balanced)
 
     def ensemble(self, count: int, *, rng: int) -> tuple[Network, ...]:
-        """So many plausible networks of the population, given the noise and the sampling; tables drawn from them are
-        combined by `dc.combine`."""
+        """So many plausible networks of the population; what tables drawn from them say is pooled by `dc.pool`."""
         from discreet.networks.ensemble import draw_networks
 
         return draw_networks(self.network, count, rng=rng)
@@ -218,9 +218,10 @@ class Release(Document):
 
 def release(
     data: Any,
-    schema: SchemaLike,
+    schema: SchemaLike = None,
     graph: Any = None,
     *,
+    plan: Agreement | str | os.PathLike[str] | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
     rho: Number | None = None,
@@ -251,10 +252,12 @@ def release(
     for good. Without a ledger nothing remembers what was spent: for simulations only.
     A draft whose guesses nobody has reviewed is refused, unless `accept_guesses` says that what it took from the rows
     may be published. `learner` and its `options` are those of `discreet.learn`; `progress` is told how far a search for
-    the graph is. `about` is what you say of it yourself (title, description, population, period, collection, contact,
+    the graph is. A `plan` that custodians share (`discreet.agree`) stands for schema, graph, unit and cost; then
+    the account is a custodian of it, and the release a part for `discreet.combine`.
+    `about` is what you say of it yourself (title, description, population, period, collection, contact,
     licence): a mapping, or the path of a TOML file. It is published with the release.
     """
-    from discreet.doors.feasible import require_meaningful, require_readable, require_startable
+    from discreet.doors.feasible import read_options, require_meaningful, require_readable, require_startable
     from discreet.entrance import find_unit, name_bound, open_airlock
 
     words = None
@@ -262,7 +265,14 @@ def release(
         from discreet.values.about import About
 
         words = About.read(about)
-    spend = choose_budget(epsilon=epsilon, delta=delta, rho=rho)
+    own = (epsilon, delta, rho) != (None, None, None)
+    if plan is not None:
+        from discreet.doors.publishing import read_plan
+
+        agreed = read_plan(plan, account, schema, graph, learner, unit or person)
+        schema, graph, learner, unit = agreed.schema, agreed.dag, "planned", agreed.unit
+        options = {"agreed": agreed.describe(), **({} if own else {"noise": agreed.noise})}
+    spend = choose_budget(epsilon=epsilon, delta=delta, rho=rho) if own or plan is None else agreed.cost
     require_meaningful(spend)
     declared = read_schema(schema) if accept_guesses else read_reviewed(schema)
     dag = None if graph is None else read_dag(graph, declared)
@@ -376,26 +386,6 @@ def read_dag(graph: Any, schema: Schema) -> DAG:
     if isinstance(graph, Mapping):
         return DAG.build({name: graph.get(name, ()) for name in dict.fromkeys([*schema.names, *graph])})
     return DAG.from_edges(list(graph), schema.names)
-
-
-def read_options(options: Mapping[str, Any] | None, schema: Schema, dag: DAG | None) -> dict[str, Any]:
-    """The options of a learner; a prior may be a posterior or the path of one, whose α are then given in numbers."""
-    from discreet.networks.posterior import Posterior
-
-    found = dict(options or {})
-    prior = found.get("prior")
-    if isinstance(prior, str | os.PathLike):
-        prior = read_file(prior)
-        if not isinstance(prior, Posterior):
-            where = os.fspath(found["prior"])
-            raise FormatError(
-                f"{where}: a prior is a posterior (.json), which --learner laplace or fourier make"
-            )
-    if isinstance(prior, Posterior):
-        if dag is None:
-            raise FormatError("a prior is for the tables of a graph: give the graph, too")
-        found["prior"] = prior.pseudo_counts(schema, dag)
-    return found
 
 
 def plan_files(out: Path) -> dict[str, Path]:

@@ -36,6 +36,8 @@ class Preview:
     """What each private choice would cost, if the learner searches."""
     spend: Finite | None = None
     """What was asked for: an (ε, δ), say, where the learner spends the ρ that it buys."""
+    passes: int = 1
+    """How often rows that are not held in memory would be read, after they were opened."""
     pure_error: float | None = None
     """The mean error that the ε of an (ε, δ) would leave by itself."""
 
@@ -47,7 +49,13 @@ class Preview:
         known = self.network.provenance
         assert known is not None
         whole = known.cost
-        return "\n".join([*self._explain(known, whole), *self._advise(known), CLOSING])
+        return "\n".join(
+            [*self._explain(known, whole), self._explain_passes(), *self._advise(known), CLOSING]
+        )
+
+    def _explain_passes(self) -> str:
+        many = "one pass" if self.passes == 1 else f"{self.passes} passes"
+        return f"Rows that stay on disk or inside an engine would be read once to be checked, and in {many} to count."
 
     def _advise(self, known: Provenance) -> list[str]:
         """What the budget buys, and where a pure ε would be narrower: it needs no δ, but adds up faster."""
@@ -81,6 +89,7 @@ class Preview:
                 for table in known.measurements
             ],
             "choices": [cost.to_json() for cost in self.choices],
+            "passes": self.passes,
             "predicted error": dict(known.predicted_error),
         }
 
@@ -227,7 +236,12 @@ def rehearse(
     graph = [] if dag is None else [dag]
     network = learn_network(name, stage, *graph, **arguments)
     return Preview(
-        network, rows, tuple(stage.chosen), spend, _try_pure(schema, dag, spend, unit, name, rows, options)
+        network,
+        rows,
+        tuple(stage.chosen),
+        spend,
+        len(stage.passes),
+        _try_pure(schema, dag, spend, unit, name, rows, options),
     )
 
 

@@ -26,6 +26,7 @@ from discreet.values.text import show
 
 if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
+    from discreet.networks.network import Network
 
 
 REPLAYED_VERBS = ("measure", "select", "measure linear", "draw")
@@ -128,6 +129,10 @@ def _find_respelling(data: bytes, canonical: bytes, path: str | os.PathLike[str]
 
 def verify(release: Release, ledger: Ledger | None = None) -> Verification:
     """Check a release against itself, and against the ledger that paid for it if that is given."""
+    if release.provenance.parts:
+        from discreet.judge.publishing.joint import verify_joint
+
+        return verify_joint(release, ledger)
     steps: list[tuple[str, Callable[[], str]]] = [
         ("noise", lambda: _check_noise(release)),
         ("costs", lambda: _check_costs(release)),
@@ -265,8 +270,16 @@ def _check_numbers(release: Release) -> str:
     obstacle = find_obstacle(known)
     if obstacle is not None:
         raise _Unchecked(obstacle)
-    again = replay(network)
-    assert again.provenance is not None
+    compare_networks(replay(network), network)
+    return (
+        f"{known.learner}, run again on the published tables, gives the same network to all {DIGITS} digits"
+    )
+
+
+def compare_networks(again: Network, network: Network) -> None:
+    """Refuse a published network that is not the one that was derived again, to every published digit."""
+    known = network.provenance
+    assert again.provenance is not None and known is not None
     if again.dag != network.dag:
         raise _Problem("the learner finds another graph from these answers")
     if json.dumps(again.schema.to_json()) != json.dumps(network.schema.to_json()):
@@ -285,9 +298,6 @@ def _check_numbers(release: Release) -> str:
         different = next(_compare(mine_, published_), None)
         if different is not None:
             raise _Problem(f"{what} do not follow from the measurements: {different}")
-    return (
-        f"{known.learner}, run again on the published tables, gives the same network to all {DIGITS} digits"
-    )
 
 
 def _compare(mine: object, published: object, where: str = "") -> Iterator[str]:

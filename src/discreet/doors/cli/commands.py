@@ -20,6 +20,7 @@ from discreet.doors.cli import (
     credal,
     examples,
     explore,
+    publish,
     release,
     schema,
 )
@@ -54,7 +55,9 @@ app.command(epilog="Example: discreet keys custodian.key")(check.keys)
 app.command(epilog="Example: discreet sign published/release.json --key custodian.key")(check.sign)
 app.command(epilog="Example: discreet compare published/release.json truth.bif")(check.compare)
 app.command(epilog="Example: discreet report published/release.json --out report.html")(check.report)
-app.command(epilog="Example: discreet statement published/release.json")(check.statement)
+app.command(epilog="Example: discreet statement published/release.json")(publish.statement)
+app.command(epilog="Example: discreet combine north.json south.json --disjoint --out both")(publish.combine)
+app.command(epilog="Example: discreet catalog published --ledger clinic.ledger")(publish.catalog)
 app.command(epilog="Example: discreet explore published/release.json")(explore.explore)
 app.command(
     epilog='Example: discreet query release.json "P(lung | smoke=yes)" "MPE(dysp=yes)" --interval calibrated'
