@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from discreet.learning.parent_sets import (
     limit_degree,
     list_candidates,
 )
-from discreet.values.errors import BudgetError, MechanismError, TooLarge
+from discreet.values.errors import BudgetError, MechanismError, SearchWarning, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.measurement import DiscreteGaussian, Measurement
 from discreet.values.schema.encoding import Encoding, Kind
@@ -254,7 +255,16 @@ def find_bounds(
     if {sizes[name] for name in names} == {2}:
         most = min(attributes - 1, MOST_DEGREE)
         noise = {k: expect_noise(airlock, tables / (attributes - k)) for k in range(1, most + 1)}
-        return Bounds(limit_degree(attributes, choose_degree(rows, noise, theta)), None)
+        wanted = choose_degree(rows, noise, theta)
+        degree = limit_degree(attributes, wanted)
+        if degree < wanted:
+            warnings.warn(
+                f"θ = {theta:g} allows k = {wanted}; with {attributes} attributes k = {degree} is the most whose "
+                "families can all be looked at, and is taken",
+                SearchWarning,
+                stacklevel=2,
+            )
+        return Bounds(degree, None)
     room = choose_room(rows, expect_noise(airlock, tables / attributes), theta)
     room = min(room, FAMILY_CELLS // attributes)
     if not coarser:

@@ -34,15 +34,23 @@ Prior = float | Mapping[str, npt.ArrayLike]
 """Public pseudo-counts α of Dirichlet priors: one number for every cell, or arrays that broadcast to a node's table."""
 
 HOMES = {
-    "planned": "discreet.learning.planned",
-    "independent": "discreet.papers.parameters.independent",
-    "dependent": "discreet.papers.parameters.dependent",
-    "adaptive": "discreet.learning.adaptive",
-    "privbayes": "discreet.learning.privbayes",
+    "planned": "discreet.learning.planned:planned",
+    "independent": "discreet.papers.parameters.independent:independent",
+    "dependent": "discreet.papers.parameters.dependent:dependent",
+    "laplace": "discreet.papers.posterior.updates:laplace",
+    "fourier": "discreet.papers.posterior.coefficients:fourier",
+    "posterior-sample": "discreet.papers.posterior.samples:draw_network",
+    "map": "discreet.papers.posterior.optimum:maximum",
+    "adaptive": "discreet.learning.adaptive:adaptive",
+    "privbayes": "discreet.learning.privbayes:privbayes",
 }
-"""The module of each learner, which has the same name; imported when it is asked for."""
-WITH_GRAPH = ("planned", "independent", "dependent")
+"""The module and the function of each learner; imported when it is asked for."""
+WITH_GRAPH = ("planned", "independent", "dependent", "laplace", "fourier", "posterior-sample", "map")
 """Learners of the tables of a public graph, best first."""
+OF_POSTERIORS = ("laplace", "fourier")
+"""Learners whose release is a posterior: the α of every conditional, of which the network holds the means."""
+CHOOSY = ("dependent", "laplace", "fourier", "posterior-sample", "map")
+"""Learners that refuse some units of privacy: people, or people's averages."""
 WITHOUT_GRAPH = ("adaptive", "privbayes")
 """Learners that find the graph, too, best first."""
 
@@ -92,10 +100,17 @@ def choose_learner(name: str | None, dag: DAG | None) -> str:
     return name
 
 
-def find_learner(name: str) -> Callable[..., Network]:
-    """The function of a learner; its module has the same name."""
-    found: Callable[..., Network] = getattr(import_module(HOMES[name]), name)
+def find_learner(name: str) -> Callable[..., Any]:
+    """The function of a learner, which makes a network or a posterior."""
+    home, _, function = HOMES[name].partition(":")
+    found: Callable[..., Any] = getattr(import_module(home), function)
     return found
+
+
+def learn_network(name: str, keeper: Keeper, /, *arguments: Any, **options: Any) -> Network:
+    """The network that a learner makes; of a posterior that of its means."""
+    learned: Network | Posterior = find_learner(name)(keeper, *arguments, **options)
+    return learned.network() if isinstance(learned, Posterior) else learned
 
 
 def digest_call(learner: str, options: Mapping[str, Any], graph: DAG | None, rows: int | None = None) -> str:

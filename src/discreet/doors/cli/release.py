@@ -11,9 +11,9 @@ from warnings import catch_warnings, simplefilter
 
 import typer
 
+from discreet.doors.cli.options.terms import Terms, take_terms
 from discreet.doors.cli.terminal import AsJson, print_json
-from discreet.doors.cli.terms import Terms, take_terms
-from discreet.values.errors import BudgetError, PromiseWarning
+from discreet.values.errors import BudgetError, PromiseWarning, SearchWarning
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -124,6 +124,7 @@ def release(
         show_progress("counting, drawing noise, estimating") as progress,
     ):
         simplefilter("always", PromiseWarning)
+        simplefilter("always", SearchWarning)
         made = make_release(
             data,
             declared,
