@@ -16,7 +16,7 @@ from discreet.networks.formats.release import Release as Document
 from discreet.networks.formats.release import make_release, write_release
 from discreet.networks.formats.release import read as read_file
 from discreet.values.budget import Finite, Infinite, PureDP, choose_budget, price, read_budget
-from discreet.values.errors import FormatError, PromiseWarning, SchemaError
+from discreet.values.errors import BudgetWarning, FormatError, PromiseWarning, SchemaError
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.text import list_some
@@ -263,6 +263,8 @@ def release(
             declared, dag, name, options or {}, spend=spend, budget=whole_budget, unit=protected
         )
     key = request or name_request(account, declared, dag, spend, name, options or {})
+    if name == "adaptive" and not (options or {}).get("sets"):
+        _warn_of_noise(declared, spend, whole_budget, protected)
     with open_airlock(
         data,
         declared,
@@ -293,6 +295,18 @@ def release(
         made = make_release(network, words)
         receipt = Receipt(key, airlock.remaining != before, isinstance(airlock.loss, Infinite))
         return Release(made.network, made.promise, made.software, words, receipt)
+
+
+def _warn_of_noise(schema: Schema, spend: Finite, budget: Finite | None, unit: Unit | None) -> None:
+    """Say before anything is paid that a budget is too small for dependence, and what would help."""
+    from discreet.learning.advice import advise_dependence
+
+    protected = unit or Unit.ADD_REMOVE
+    advice = advise_dependence(
+        schema, spend=price(spend, budget or spend), unit=protected.fix(1) if protected.is_open else protected
+    )
+    if advice is not None:
+        warnings.warn(advice, BudgetWarning, stacklevel=3)
 
 
 def read(path: str | os.PathLike[str]) -> Release | Network | CredalNetwork | Posterior:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +29,7 @@ from discreet.doors.cli.search_options import (
     read_use,
 )
 from discreet.doors.cli.terminal import AsJson, AtMost, PerPerson, Person, print_json
-from discreet.values.errors import BudgetError, PromiseWarning
+from discreet.values.errors import BudgetError, BudgetWarning, PromiseWarning
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -159,10 +160,12 @@ def release(
     if create_ledger and unit is None and person is None:
         _ask_about_people(data, declared, ledger, account)
     with (
-        catch_warnings(record=True) as told,
+        catch_warnings(),
         show_progress("counting, drawing noise, estimating") as progress,
     ):
         simplefilter("always", PromiseWarning)
+        simplefilter("always", BudgetWarning)
+        warnings.showwarning = _tell  # at once: some of them are to be read before anything is paid
         made = make_release(
             data,
             declared,
@@ -186,8 +189,6 @@ def release(
             about=words,
         )
         paths = made.write(out)
-    for warning in told:
-        typer.echo(f"warning: {warning.message}", err=True)
     if as_json:
         print_json(_describe(made, paths))
         return
@@ -320,6 +321,10 @@ def show_progress(what: str) -> Iterator[Move | None]:
             bar.update(task, completed=done, total=total, description=f"found {last[:60]}")
 
         yield move
+
+
+def _tell(message: Warning | str, *_: object, **__: object) -> None:
+    typer.echo(f"warning: {message}", err=True)
 
 
 def _ask_about_people(data: str, schema: Schema, ledger: str, account: str) -> None:
