@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.compute.clique_model import CliqueModel, ModelTree
-from discreet.compute.consistency import settle, weigh_by_precision
+from discreet.compute.consistency import reconcile, restore_margins, settle, weigh_by_precision
 from discreet.compute.entropy import fit_margins
 from discreet.learning.attribute_sets import (
     MOST_CANDIDATES,
@@ -143,6 +143,7 @@ class _Search:
         self.rows = max(1.0, tables[0].total())
         if tables[0].total() <= 0:  # so few rows that noise left nothing of them
             tables = tuple(Table(table.axes, np.ones(table.values.shape)) for table in tables)
+        tables = restore_margins(tables, reconcile(noisy, weights))
         kept = prune([table.axes for table in tables])
         return fit_margins(self.sizes, [table for table in tables if table.axes in kept])
 

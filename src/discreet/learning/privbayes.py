@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet.compute.consistency import clamp, condition, settle, weigh_by_precision
+from discreet.compute.consistency import (
+    clamp,
+    condition,
+    reconcile,
+    restore_margins,
+    settle,
+    weigh_by_precision,
+)
 from discreet.compute.smoothing import smooth_conditionals
 from discreet.learning.greedy import (
     Progress,
@@ -194,6 +201,7 @@ def agree(measured: Sequence[Measurement], rows: float | None, encoding: Encodin
     ]
     weights = weigh_by_precision(noisy, [found.law.variance for found in measured])
     settled = settle(noisy, weights, remedy="project", rounds=ROUNDS, total=rows)
+    settled = restore_margins(settled, reconcile(noisy, weights))
     return tuple(Table(table.axes, table.values * mask) for table, mask in zip(settled, masks, strict=True))
 
 
