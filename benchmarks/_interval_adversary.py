@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -19,11 +20,17 @@ TRUTH = 1000
 LAWS: tuple[Law, ...] = (DiscreteLaplace(Fraction(12)), DiscreteGaussian(Fraction(200)))
 
 
-def draw(law: Law, rng: np.random.Generator, cells: int = 2) -> np.ndarray:
-    """Noise for a simulation, which may be seeded."""
+@cache
+def _tabulate(law: Law) -> tuple[np.ndarray, np.ndarray]:
     support = np.arange(-400, 401)
     chances = law.pmf(support)
-    return rng.choice(support, cells, p=chances / chances.sum())
+    return support, chances / chances.sum()
+
+
+def draw(law: Law, rng: np.random.Generator, cells: int = 2) -> np.ndarray:
+    """Noise for a simulation, which may be seeded."""
+    support, chances = _tabulate(law)
+    return rng.choice(support, cells, p=chances)
 
 
 def measure(noise: np.ndarray, law: Law, name: str) -> Measurement:
@@ -42,27 +49,29 @@ def misses(region: Region, names: list[str]) -> bool:
     return False
 
 
-def by_cost(tables: list[Measurement]) -> Region:
-    """The rule: α in proportion to the cost, whatever follows."""
+def by_cost(tables: list[Measurement], number: int) -> Region:
+    """The rule: α in proportion to the cost, whatever follows and however many tables there are."""
     names = tuple(dict.fromkeys(table.axes[0] for table in tables))
     return Region(names, cut_batches(tables, Fraction(1), None), 1 - ALPHA)
 
 
-def by_final_cells(tables: list[Measurement]) -> Region:
+def by_final_cells(tables: list[Measurement], number: int) -> Region:
     """Planted: α divided by the number of tables that there happen to be in the end."""
     names = tuple(dict.fromkeys(table.axes[0] for table in tables))
-    share = Fraction(2, len(tables))  # twice, so that nothing is kept for sequences
+    share = Fraction(2, number)  # twice, so that nothing is kept for sequences
     return Region(names, tuple(Batch((table,), share) for table in tables), 1 - ALPHA)
 
 
-def stop_when_wrong(law: Law, make: Callable[[list[Measurement]], Region], rng: np.random.Generator) -> bool:
+def stop_when_wrong(
+    law: Law, make: Callable[[list[Measurement], int], Region], rng: np.random.Generator
+) -> bool:
     """Measure one new attribute after the other until an interval misses or the budget is spent."""
     tables: list[Measurement] = []
     while len(tables) < BATCHES:
         tables.append(measure(draw(law, rng), law, f"x{len(tables)}"))
-        if misses(make(tables), [tables[-1].axes[0]]):
+        if misses(make(tables[-1:], len(tables)), [tables[-1].axes[0]]):
             return True
-    return misses(make(tables), [table.axes[0] for table in tables])
+    return misses(make(tables, len(tables)), [table.axes[0] for table in tables])
 
 
 def go_on_while_lucky(law: Law, rng: np.random.Generator, *, reuse: bool) -> bool:
@@ -74,7 +83,7 @@ def go_on_while_lucky(law: Law, rng: np.random.Generator, *, reuse: bool) -> boo
             break
         noise = np.asarray(tables[0].noisy.values) - TRUTH if reuse else draw(law, rng)
         tables.append(measure(noise, law, "x"))
-    return misses(by_cost(tables), ["x"])
+    return misses(by_cost(tables, len(tables)), ["x"])
 
 
 def rate_misses(rule: str, trials: int, seed: int = 8) -> float:
