@@ -23,8 +23,8 @@ from discreet.core.noise import add_noise
 from discreet.learning.planned import estimate
 from discreet.papers.aggregation.simulation import price_shares, share_noise
 from discreet.values.budget import ZCDP
+from discreet.values.laws.sums import add_laws
 from discreet.values.measurement import Measurement
-from discreet.values.noise_sum import add_laws
 from discreet.values.table import Table
 
 SIDE = 100
