@@ -52,7 +52,7 @@ class Size:
     peer_runs: int = 10
     rows: Sequence[int] = (10**4, 10**5, 10**6, 10**7)
     install: bool = True
-    ablated: Sequence[str] = (*NETWORKS, "win95pts")
+    ablated: Sequence[str] = NETWORKS
     ablation_runs: int = 10
     views: Sequence[int] = (3, 4, 5, 6)
 

@@ -276,10 +276,9 @@ def draw_grid(results: dict[tuple[int, int], dict[str, Any]], path: Path, protoc
         axis.set_xlabel("error α")
     for line in axes:
         line[0].set_ylabel("power β")
-    plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "paper003"})
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize="small")
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, dpi=75)
     plt.close(figure)
 
 
@@ -343,14 +342,14 @@ def main() -> None:
         for nodes, density in grid:
             results[nodes, density] = run_cell(nodes, density, samplings, folder, options.workers, advance)
     for protocol in ("paper", "held-out"):
-        draw_grid(results, folder / f"figure1-{protocol}.svg", protocol)
+        draw_grid(results, folder / f"figure1-{protocol}.png", protocol)
     write_table(results, folder / "powers.csv")
     graphs = [(10, 1)] if options.quick else [(10, 1), (10, 2), (20, 2)]
     run_utility(graphs, min(samplings, UTILITY_SAMPLINGS), folder / "utility.csv")
     final = results[FINAL]
     print_cell(final)
     print()
-    for path in sorted([*folder.glob("*.svg"), *folder.glob("*.csv")]):
+    for path in sorted([*folder.glob("*.png"), *folder.glob("*.csv")]):
         print(path)
 
     def at(name: str, protocol: str = "held-out", level: int = LEVEL) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet.learning.greedy import noise_for
+from discreet.learning.learner import noise_for
 from discreet.learning.search_prices import Prices, rows_for_dependence
 from discreet.values.budget import ZCDP, Finite
 from discreet.values.schema import Schema

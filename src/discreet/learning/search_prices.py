@@ -20,7 +20,7 @@ class Rates:
     noise: float = 0.09
     """The L1 noise that a typical pair of 64 cells may have, as a part of the rows; it falls with the sixth root of the
     cells, because small tables are cheap to know well."""
-    signal: float = 85.0
+    signal: float = 55.0
     """Rows for each unit of noise, if all attributes shared the budget, below which a greedy search does better."""
     hopeless: float = 0.35
     """There, the L1 noise of a typical pair, as a part of the rows, above which no dependence is looked for at all."""

@@ -12,10 +12,9 @@ from discreet.entrance import open_airlock, open_counter
 from discreet.learning.planned import planned
 from discreet.learning.rehearsal import Rehearsal
 from discreet.rows.engines.coded import CodedCounter
-from discreet.values import remembered
+from discreet.values import table as tables_module
 from discreet.values.budget import PureDP
-from discreet.values.remembered import Remembered
-from discreet.values.table import Table
+from discreet.values.table import CountedTables, Table
 
 SIZES = {"a": 2, "b": 3, "c": 2, "d": 4}
 JOINT = Table(tuple(SIZES), np.arange(48, dtype=np.int64).reshape(2, 3, 2, 4))
@@ -36,8 +35,8 @@ def test_remembered_tables_are_those_that_would_be_counted(
         return [JOINT.project(members) for members in sets]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remembered, "MOST_CELLS", most)
-        tables, sets = Remembered(SIZES), Remembered(SIZES)
+        patch.setattr(tables_module, "MOST_REMEMBERED", most)
+        tables, sets = CountedTables(SIZES), CountedTables(SIZES)
         for request in requests:
             new = sets.find_new(request)
             sets.add(new)
