@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from discreet.values.errors import FormatError, MechanismError
+from discreet.values.laws.sums import NoiseSum, add_laws
 from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Law, law_from_json
-from discreet.values.noise_sum import NoiseSum, add_laws
 
 SUMS: dict[str, list[Law]] = {
     "three Laplace": [DiscreteLaplace(2)] * 3,

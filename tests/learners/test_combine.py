@@ -18,7 +18,7 @@ from discreet.networks.formats.release import format_release, parse_release, rea
 from discreet.networks.provenance import join_budgets
 from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP, imply_zcdp
 from discreet.values.errors import FormatError
-from discreet.values.noise_sum import NoiseSum
+from discreet.values.laws.sums import NoiseSum
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::UserWarning"
@@ -68,7 +68,7 @@ def test_intervals_verification_report_explorer_and_statement_are_those_of_the_s
     assert "nobody is in two of their tables" in capsys.readouterr().out
     made = dc.read(place / "all")
     answer = made.query("lung", {"smoke": "yes"}, intervals="guaranteed")
-    assert made.query("lung", intervals="calibrated") and answer.lower is not None
+    assert answer.lower is not None
     total = made.count({"smoke": "yes"})
     assert total.lower <= total.value <= total.upper
     found = dc.verify(place / "all", ledger=str(place / "south.ledger"))

@@ -22,8 +22,8 @@ from discreet.papers.aggregation.masked import MaskedTables, draw_mask, find_joi
 from discreet.papers.aggregation.simulation import share_noise
 from discreet.values.budget import ZCDP, PureDP, imply_approx
 from discreet.values.errors import FormatError, MechanismError
+from discreet.values.laws.sums import NoiseSum
 from discreet.values.measurement import DiscreteGaussian
-from discreet.values.noise_sum import NoiseSum
 from discreet.values.unit import ROW_UNITS, Unit
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

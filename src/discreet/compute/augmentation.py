@@ -26,8 +26,8 @@ from discreet.compute.contraction import Margin
 from discreet.compute.expectation import LEAST
 from discreet.compute.smoothing import measure_spread
 from discreet.values.graph import DAG
+from discreet.values.laws.sums import NoiseSum
 from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Law, Measurement
-from discreet.values.noise_sum import NoiseSum
 from discreet.values.table import MAX_CELLS, Array, Table
 
 CHAINS = 40

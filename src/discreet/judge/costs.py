@@ -9,8 +9,8 @@ from discreet.judge.attacks.published import Published, is_finite
 from discreet.papers.parameters.subsample import Subsampling
 from discreet.values.budget import Infinite, PureDP
 from discreet.values.errors import DiscreetError
+from discreet.values.laws.sums import NoiseSum
 from discreet.values.measurement import DiscreteLaplace, Exact, Measurement
-from discreet.values.noise_sum import NoiseSum
 
 
 def check_costs(published: Published) -> tuple[str, ...]:

@@ -20,8 +20,8 @@ from discreet.judge.attacks.codes import Codes
 from discreet.judge.attacks.units import Units
 from discreet.judge.tails import chi_squared_tail, pool_p_values
 from discreet.values.errors import MechanismError
+from discreet.values.laws.sums import MOST_PARTS, NoiseSum
 from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Law, Measurement
-from discreet.values.noise_sum import MOST_PARTS, NoiseSum
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -26,7 +26,7 @@ from discreet.values.text import (
 from discreet.values.unit import Unit
 
 if TYPE_CHECKING:
-    from discreet.values.noise_sum import NoiseSum
+    from discreet.values.laws.sums import NoiseSum
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -288,7 +288,7 @@ Law: TypeAlias = "DiscreteLaplace | DiscreteGaussian | Exact | NoiseSum"
 def law_from_json(document: object) -> Law:
     """The law that `to_json` wrote; anything else is refused."""
     if isinstance(document, Mapping) and document.get("law") == "sum" and set(document) == {"law", "of"}:
-        from discreet.values.noise_sum import sum_from_json  # read with sums only: it builds on these laws
+        from discreet.values.laws.sums import sum_from_json  # read with sums only: it builds on these laws
 
         return sum_from_json(document["of"])
     makers: dict[tuple[object, frozenset[str]], Callable[[Mapping[str, Any]], Any]] = {

@@ -28,8 +28,8 @@ from discreet.judge.attacks.codes import Codes, count_rows, flatten_codes
 from discreet.judge.replay import Replay, replay
 from discreet.networks.network import Network
 from discreet.values.errors import DataError
+from discreet.values.laws.sums import NoiseSum
 from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Measurement
-from discreet.values.noise_sum import NoiseSum
 from discreet.values.table import Array, Table
 
 Floats = npt.NDArray[np.float64]

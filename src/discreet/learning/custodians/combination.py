@@ -19,8 +19,8 @@ from discreet.learning.planned import fit_tables, name_tables
 from discreet.networks.network import Network
 from discreet.networks.provenance import DISJOINT, OVERLAPPING, Provenance, join_budgets
 from discreet.values.errors import FormatError
+from discreet.values.laws.sums import add_laws
 from discreet.values.measurement import Measurement
-from discreet.values.noise_sum import add_laws
 from discreet.values.statement import Statement
 from discreet.values.table import Table
 from discreet.values.text import list_some, show

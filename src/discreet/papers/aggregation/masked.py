@@ -26,8 +26,8 @@ from discreet.core.mechanism import AdditiveNoise, Noise, covers
 from discreet.core.noise import add_noise
 from discreet.values.budget import ZCDP, Finite, round_up
 from discreet.values.errors import FormatError, MechanismError
+from discreet.values.laws.sums import add_laws
 from discreet.values.measurement import DiscreteGaussian, Measurement
-from discreet.values.noise_sum import add_laws
 from discreet.values.table import Table, count_cells
 from discreet.values.text import Number, show
 from discreet.values.unit import Unit

@@ -1,0 +1,1 @@
+"""Laws of noise that are made of others."""
