@@ -22,7 +22,7 @@ from discreet.networks.formats.release import Release as Document
 from discreet.networks.formats.release import make_release, write_release
 from discreet.networks.formats.release import read as read_file
 from discreet.values.budget import Finite, Infinite, PureDP, choose_budget, price, read_budget
-from discreet.values.errors import FormatError, PromiseWarning, SchemaError
+from discreet.values.errors import BudgetWarning, FormatError, PromiseWarning, SchemaError
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.text import list_some
@@ -289,6 +289,8 @@ def release(
         asked = protected or (None if ledger is None or account is None else find_unit(ledger, account))
         require_startable(declared, dag, name, options, spend=spend, budget=whole_budget, unit=asked)
     key = request or name_request(account, declared, dag, spend, name, options)
+    if name == "adaptive" and not options.get("sets"):
+        _warn_of_noise(declared, spend, whole_budget, protected)
     with open_airlock(
         data,
         declared,
@@ -319,6 +321,18 @@ def release(
         made = make_release(network, words)
         receipt = Receipt(key, airlock.remaining != before, isinstance(airlock.loss, Infinite))
         return Release(made.network, made.promise, made.software, words, receipt)
+
+
+def _warn_of_noise(schema: Schema, spend: Finite, budget: Finite | None, unit: Unit | None) -> None:
+    """Say before anything is paid that a budget is too small for dependence, and what would help."""
+    from discreet.learning.advice import advise_dependence
+
+    protected = unit or Unit.ADD_REMOVE
+    advice = advise_dependence(
+        schema, spend=price(spend, budget or spend), unit=protected.fix(1) if protected.is_open else protected
+    )
+    if advice is not None:
+        warnings.warn(advice, BudgetWarning, stacklevel=3)
 
 
 def read(path: str | os.PathLike[str]) -> Release | Network | CredalNetwork | Posterior:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.learning.advice import advise_dependence
 from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, learn_network
 from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.network import Network
@@ -189,32 +190,6 @@ class Preview:
             "(L1, at most 2). Dependences that the search misses add to this.",
         ]
         return lines
-
-
-MORE = (2, 5, 10, 20, 50, 100)
-"""How many times the budget is tried, to find one that dependence could be looked for with."""
-
-
-def advise_dependence(schema: Schema, *, spend: Finite, unit: Unit | str, rows: int) -> str | None:
-    """What would help if the budget is too small for a search to look for any dependence; None if it is not."""
-
-    def searches(part: Schema, times: int) -> bool:
-        return bool(rehearse(part, None, spend=spend * times, unit=unit, rows=rows).choices)
-
-    if len(schema) < 2 or searches(schema, 1):
-        return None
-    enough = next((times for times in MORE if searches(schema, times)), None)
-    small = sorted(schema, key=lambda found: found.size)
-    sizes = [
-        size for size in (len(small) // 2, len(small) // 4, len(small) // 8, 4, 2) if 2 <= size < len(small)
-    ]
-    fewer = next((n for n in sizes if searches(Schema(tuple(small[:n])), 1)), None)
-    words = f"With {spend} and {rows:,} rows, {len(schema)} attributes would all be treated as independent."
-    if enough is not None:
-        words += f" {enough} times as much would let dependence be looked for."
-    if fewer is not None:
-        words += f" So would a schema of {fewer} attributes with few levels."
-    return words
 
 
 def rehearse(

@@ -26,6 +26,7 @@ from discreet.values.table import Array
 
 if TYPE_CHECKING:
     from discreet.core.queries import Keeper
+    from discreet.values.budget import Finite
 
 P = ParamSpec("P")
 Learned = TypeVar("Learned", bound=Network | Posterior | tuple[Network, ...])
@@ -111,6 +112,29 @@ def learn_network(name: str, keeper: Keeper, /, *arguments: Any, **options: Any)
     """The network that a learner makes; of a posterior that of its means."""
     learned: Network | Posterior = find_learner(name)(keeper, *arguments, **options)
     return learned.network() if isinstance(learned, Posterior) else learned
+
+
+def count_rows(
+    airlock: Keeper, spend: Finite, request: str | None
+) -> tuple[float, Finite, tuple[Measurement, ...]]:
+    """The number of rows, what it cost, and the measurement: free where it is public, else paid and noisy."""
+    if airlock.unit.fixes_rows:
+        return float(airlock.rows), spend - spend, ()
+    (found,) = airlock.measure([()], spend=spend, noise=noise_for(spend), request=request)
+    return max(1.0, found.noisy.total()), spend, (found,)
+
+
+def noise_for(spend: Finite) -> str:
+    """Gaussian where the budget is ρ, else Laplace."""
+    return "gaussian" if "rho" in spend.to_json() else "laplace"
+
+
+def predict_noise(found: Measurement, rows: float) -> float:
+    """The mean L1 error that noise adds to a conditional of the table, weighed by how often each applies; at most 2.
+
+    That of parents π is off by about Σ_x E|noise|/n[π], and it counts n[π]/n: together cells·E|noise|/n.
+    """
+    return min(2.0, found.cells * math.sqrt(found.law.variance / 2.0) / max(rows, 1.0))
 
 
 def digest_call(learner: str, options: Mapping[str, Any], graph: DAG | None, rows: int | None = None) -> str:

@@ -18,11 +18,10 @@ from discreet.core.queries import Answer, Choice, Keeper, Query, Tables
 from discreet.values.budget import Finite
 from discreet.values.errors import AirlockError
 from discreet.values.measurement import Measurement
-from discreet.values.remembered import Remembered
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.statement import Statement
-from discreet.values.table import Table, require_cells
+from discreet.values.table import CountedTables, Table, require_cells
 from discreet.values.unit import Unit
 
 
@@ -45,7 +44,7 @@ class Rehearsal(Keeper):
         """What each choice would cost; views through an encoding add to the same list."""
         self.passes: list[int] = []
         """How many tables each pass over rows that are not held in memory would count; views add to the same list."""
-        self._known = Remembered(schema.sizes)
+        self._known = CountedTables(schema.sizes)
         self._scored: dict[tuple[type, str], set[tuple[str, ...]]] = {}
 
     @property
@@ -106,7 +105,7 @@ class Rehearsal(Keeper):
         """The same stage behind the attributes of an encoding."""
         view = copy(self)
         view._schema = encoding.view
-        view._known, view._scored = Remembered(encoding.view.sizes), {}
+        view._known, view._scored = CountedTables(encoding.view.sizes), {}
         return view
 
     def mark(self, purpose: str) -> AbstractContextManager[None]:

@@ -76,6 +76,10 @@ class PromiseWarning(UserWarning):
     """What weakens a promise from outside, though the command did what was asked."""
 
 
+class BudgetWarning(UserWarning):
+    """What is paid for will say less than one may hope; told before it is paid."""
+
+
 class MissingExtra(DiscreetError, ImportError):
     """A part of discreet that needs a package which is not installed."""
 
