@@ -22,10 +22,9 @@ def draw_errors(cells: Cells, network: str, epsilons: Sequence[str], runs: range
     """Mean L1 and KL of parameters, marginals and conditionals by ε, as in Figures 2 and 4, with standard errors."""
     import matplotlib
 
-    matplotlib.use("svg")
+    matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": network})
     figure, axes = plt.subplots(2, 3, figsize=(11, 6), sharex=True)
     for row, metric in enumerate(("l1", "kl")):
         for column, (kind, title) in enumerate(PANELS):
@@ -61,7 +60,7 @@ def draw_errors(cells: Cells, network: str, epsilons: Sequence[str], runs: range
     axes[0][0].legend(fontsize=8)
     figure.suptitle(f"{network}: mean error, {len(runs)} runs, bars ± 1 standard error")
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, dpi=75)
     plt.close(figure)
 
 

@@ -79,7 +79,7 @@ def report_queries(
         ]
         _print_row(*pair, [f"{value:.5f}" for value in found], 15)
     for name in names:
-        draw_errors(cells, name, epsilons, runs, out / f"errors_{name}.svg")
+        draw_errors(cells, name, epsilons, runs, out / f"errors_{name}.png")
 
 
 def report_budgets(asia: Case, runs: int) -> None:
