@@ -106,6 +106,10 @@ RELEASES = {
     "planned-delta": ["--epsilon", "1", "--delta", "1e-6"],
     "independent": ["--learner", "independent", "--epsilon", "1"],
     "dependent": ["--learner", "dependent", "--epsilon", "2"],
+    "laplace": ["--learner", "laplace", "--epsilon", "1"],
+    "fourier": ["--learner", "fourier", "--epsilon", "2", "--unit", "replace-one"],
+    "posterior-sample": ["--learner", "posterior-sample", "--epsilon", "8"],
+    "map": ["--learner", "map", "--prior", "1/2", "--rho", "1"],
     "adaptive": ["--epsilon", "2"],
     "adaptive-rho": ["--rho", "1/2"],
     "adaptive-typed": ["--epsilon", "4"],
@@ -180,7 +184,7 @@ def draw_releases(names: list[str]) -> None:
             options = RELEASES[name]
             graph = (
                 ["--graph", place / "graph.txt"]
-                if name.split("-")[0] in ("planned", "independent", "dependent")
+                if name.split("-")[0] not in ("adaptive", "privbayes")
                 else []
             )
             schema = "typed.toml" if name.endswith("typed") else "schema.toml"

@@ -6,10 +6,10 @@ shares of a learner that looks at them first, is only an example.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -18,12 +18,20 @@ from discreet.core.queries import Answer, Choice, Keeper, Query, Tables
 from discreet.values.budget import Finite
 from discreet.values.errors import AirlockError
 from discreet.values.measurement import Measurement
-from discreet.values.remembered import Remembered
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.statement import Statement
-from discreet.values.table import Table, require_cells
+from discreet.values.table import CountedTables, Table, require_cells
 from discreet.values.unit import Unit
+
+
+@runtime_checkable
+class Rehearsed(Protocol):
+    """A query of a paper's that can make up its own answer."""
+
+    def rehearse(self, rows: int, sizes: Mapping[str, int]) -> list[Any]:
+        """What it might store for so many rows, spread evenly."""
+        ...
 
 
 class Rehearsal(Keeper):
@@ -36,7 +44,7 @@ class Rehearsal(Keeper):
         """What each choice would cost; views through an encoding add to the same list."""
         self.passes: list[int] = []
         """How many tables each pass over rows that are not held in memory would count; views add to the same list."""
-        self._known = Remembered(schema.sizes)
+        self._known = CountedTables(schema.sizes)
         self._scored: dict[tuple[type, str], set[tuple[str, ...]]] = {}
 
     @property
@@ -82,6 +90,8 @@ class Rehearsal(Keeper):
                 self.chosen.append(query.cost)
                 self._count(self._cut(query))
                 return [next((i for i, found in enumerate(query.candidates) if found), 0)]
+        if isinstance(query, Rehearsed):
+            return query.rehearse(self._rows, self.schema.sizes)
         raise AirlockError(f"a {type(query).__name__} cannot be rehearsed without rows")
 
     def check(self, sets: Sequence[Sequence[str]]) -> None:
@@ -95,7 +105,7 @@ class Rehearsal(Keeper):
         """The same stage behind the attributes of an encoding."""
         view = copy(self)
         view._schema = encoding.view
-        view._known, view._scored = Remembered(encoding.view.sizes), {}
+        view._known, view._scored = CountedTables(encoding.view.sizes), {}
         return view
 
     def mark(self, purpose: str) -> AbstractContextManager[None]:

@@ -17,6 +17,7 @@ from discreet.doors.cli import (
     audit,
     budget,
     check,
+    credal,
     examples,
     explore,
     publish,
@@ -39,6 +40,8 @@ app = typer.Typer(
 )
 app.add_typer(budget.app, name="budget")
 app.add_typer(schema.app, name="schema")
+app.add_typer(credal.app, name="credal")
+app.command(epilog="Example: discreet bounds published/release.json --truth truth.bif")(credal.bounds)
 app.command(epilog="Example: discreet examples clinic")(examples.examples)
 app.command(epilog="Example: discreet plan --schema schema.toml --graph graph.bif --epsilon 1 --rows 5000")(
     release.plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +12,9 @@ from warnings import catch_warnings, simplefilter
 
 import typer
 
+from discreet.doors.cli.options.terms import Terms, take_terms
 from discreet.doors.cli.terminal import AsJson, print_json
-from discreet.doors.cli.terms import Terms, take_terms
-from discreet.values.errors import BudgetError, PromiseWarning
+from discreet.values.errors import BudgetError, BudgetWarning, PromiseWarning, SearchWarning
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -120,10 +121,12 @@ def release(
     if declared is not None and create_ledger and terms.unit is None and terms.person is None:
         _ask_about_people(data, declared, ledger, account)
     with (
-        catch_warnings(record=True) as told,
+        catch_warnings(),
         show_progress("counting, drawing noise, estimating") as progress,
     ):
-        simplefilter("always", PromiseWarning)
+        for kind in (PromiseWarning, SearchWarning, BudgetWarning):
+            simplefilter("always", kind)
+        warnings.showwarning = _tell  # at once: some of them are to be read before anything is paid
         made = make_release(
             data,
             declared,
@@ -140,8 +143,6 @@ def release(
             about=words,
         )
         paths = made.write(out)
-    for warning in told:
-        typer.echo(f"warning: {warning.message}", err=True)
     if as_json:
         print_json(_describe(made, paths))
         return
@@ -259,6 +260,10 @@ def show_progress(what: str) -> Iterator[Move | None]:
             bar.update(task, completed=done, total=total, description=f"found {last[:60]}")
 
         yield move
+
+
+def _tell(message: Warning | str, *_: object, **__: object) -> None:
+    typer.echo(f"warning: {message}", err=True)
 
 
 def _ask_about_people(data: str, schema: Schema, ledger: str, account: str) -> None:

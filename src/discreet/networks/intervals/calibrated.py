@@ -209,7 +209,7 @@ def draw_calibrated(
     predicted = list(provenance.predicted_error.values())
     expected = float(np.mean(predicted)) if predicted else 0.0
     tables = [found for found in provenance.measurements if found.rate == 1]
-    rows = guess_rows(tables, None if provenance.statement is None else provenance.statement.rows)
+    rows = guess_rows(tables, provenance.rows)
     return Calibrated(schema, dag, cpts, shares, others, coverage, rows, expected)
 
 

@@ -14,10 +14,9 @@ from discreet.rows.readers.batches import Batch, Reader
 from discreet.rows.readers.duck import DuckReader, open_reader
 from discreet.rows.readers.recoded import CappedReader, RecodedReader
 from discreet.values.errors import AirlockError, DataError, TooLarge
-from discreet.values.remembered import Remembered
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
-from discreet.values.table import Table
+from discreet.values.table import CountedTables, Table
 from discreet.values.text import list_some, show
 from discreet.values.unit import Unit
 
@@ -48,7 +47,7 @@ class CodedCounter:
         self._weighted = weighted or (people is not None and people.average)
         self._closed = False
         self._packed: dict[str, npt.NDArray[np.uint64]] = {}
-        self._known = Remembered(schema.sizes)
+        self._known = CountedTables(schema.sizes)
         self._stamp = reader.stamp()
         self._rows, self._units, self._held = self._load(people)
         self._numbers = tuple(numbers)

@@ -17,10 +17,9 @@ from discreet.rows.limits import MAX_WEIGHT, Limits
 from discreet.rows.readers.batches import refuse_weight
 from discreet.rows.readers.sources import place_columns
 from discreet.values.errors import AirlockError, DataError, import_extra
-from discreet.values.remembered import Remembered
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
-from discreet.values.table import Table
+from discreet.values.table import CountedTables, Table
 from discreet.values.text import show
 from discreet.values.unit import Unit
 
@@ -47,7 +46,7 @@ class PushdownCounter:
         self._way, self._schema, self._units, self._limits = way, schema, units, limits
         self._label, self._release = label, release
         self._closed = False
-        self._known = Remembered(schema.sizes)
+        self._known = CountedTables(schema.sizes)
 
     @classmethod
     def open(

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.cli.search_options import (
+from discreet.doors.cli.options.search import (
     AsPrinted,
     BetaOption,
     DegreeOption,
     EncodingName,
     Forbidden,
+    PriorOption,
     Required,
     ScoreOption,
     SelectionOption,
@@ -24,6 +25,7 @@ from discreet.doors.cli.search_options import (
     ThetaOption,
     Workload,
     read_options,
+    read_prior,
     read_tuning,
     read_use,
 )
@@ -51,8 +53,8 @@ UnitName = Annotated[
 LearnerName = Annotated[
     str | None,
     typer.Option(
-        help="With --graph: planned, independent or dependent. Without: adaptive or privbayes. "
-        "[default: planned or adaptive]"
+        help="With --graph: planned, independent, dependent; or a posterior: laplace, fourier, posterior-sample, map. "
+        "Without: adaptive or privbayes. [default: planned or adaptive]"
     ),
 ]
 
@@ -70,6 +72,7 @@ class Terms:
     at_most: AtMost = None
     per_person: PerPerson = None
     learner: LearnerName = None
+    prior: PriorOption = None
     encoding: EncodingName = None
     require: Required = None
     forbid: Forbidden = None
@@ -98,6 +101,7 @@ class Terms:
             return {**asked, "options": None}
         options = read_options(self.learner, schema, self.encoding, self.require, self.forbid)
         options |= read_use(self.learner, self.graph, schema, self.target, self.workload)
+        options |= read_prior(self.learner, self.graph, self.prior)
         tuning = {name: getattr(self, name) for name in ("score", "beta", "k", "theta", "selection")}
         options |= read_tuning(self.learner, schema, self.encoding, tuning, as_printed=self.as_printed)
         return {**asked, "options": options}
