@@ -186,7 +186,16 @@ def carry_through(file: Path, place: Path) -> Outcome:
 
 
 def read_real(file: Path) -> pd.DataFrame:
-    """The real rows with their types, as pandas reads the file."""
+    """The real rows with their types, as pandas reads the file; texts that spell moments are moments."""
+    frame = read_frame(file)
+    for name in frame.columns:
+        if name == "time_hour":
+            frame[name] = pd.to_datetime(frame[name])
+    return frame
+
+
+def read_frame(file: Path) -> pd.DataFrame:
+    """The rows as pandas reads the file."""
     match file.suffix:
         case ".parquet":
             return pd.read_parquet(file)
@@ -200,11 +209,7 @@ def read_real(file: Path) -> pd.DataFrame:
             return pd.read_csv(file, sep="\t")
     if file.name == "insurance.csv":
         return pd.read_csv(file, sep=";", decimal=",", encoding="cp1252")
-    frame = pd.read_csv(file)
-    for name in frame.columns:
-        if name == "time_hour":
-            frame[name] = pd.to_datetime(frame[name])
-    return frame
+    return pd.read_csv(file)
 
 
 def is_number(column: pd.Series[Any]) -> bool:

@@ -24,7 +24,7 @@ def compile_engine(network: Network) -> Engine:
     return engine
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(cases())
 def test_every_target_in_turn_and_jointly_with_other_evidence_between(case: Case) -> None:
     engine, nodes = compile_engine(case.network), case.network.nodes

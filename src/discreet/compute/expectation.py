@@ -267,8 +267,9 @@ def _temper(task: _Task, state: _State, k: int, error: float) -> Array:
 
     A share of one in K that could be anything varies by D = (K − 1)/(K²(K + 1)); a marginal of noise V and up to three
     levels gives up 0.6·V²/(V² + D²) of its distance from 1/K: of more levels one is often nearly sure, and what little
-    is known of it is better kept [measured]. Conditionals give up as much of their distance from the marginal, or
-    0.4 if their predicted error nears √(2/π), the most that it can be.
+    is known of it is better kept [measured]. Conditionals give up as much of their distance from the marginal. Where
+    their predicted error e nears √(2/π), the most that it can be, they and the marginal give up (e√(π/2) − 0.6)/0.3 of
+    their distance from the uniform one: there, nothing is known of either [measured].
     """
     cpt = state.cpts[k]
     levels = cpt.shape[-1]
@@ -278,8 +279,9 @@ def _temper(task: _Task, state: _State, k: int, error: float) -> Array:
     margin = (1.0 - lost) * _read_margin(task, state, k) + lost / levels
     if cpt.ndim == 1:
         return np.asarray(margin)
-    part = max(0.4 * min(max((error * math.sqrt(math.pi / 2.0) - 0.75) / 0.2, 0.0), 1.0), lost)
-    return np.asarray((1.0 - part) * cpt + part * margin)
+    hopeless = min(max((error * math.sqrt(math.pi / 2.0) - 0.6) / 0.3, 0.0), 1.0)
+    part = max(hopeless, lost)
+    return np.asarray((1.0 - part) * cpt + part * ((1.0 - hopeless) * margin + hopeless / levels))
 
 
 def _read_margin(task: _Task, state: _State, k: int) -> Array:

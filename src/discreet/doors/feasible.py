@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -11,7 +12,7 @@ from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.formats.digits import DIGITS
 from discreet.networks.formats.documents import MAX_BYTES
 from discreet.values.budget import ZCDP, Finite, price
-from discreet.values.errors import BudgetError, TooLarge
+from discreet.values.errors import BudgetError, FormatError, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.table import count_cells
@@ -59,6 +60,27 @@ def require_readable(schema: Schema, dag: DAG | None) -> None:
         f"the release would take about {length / 2**20:,.0f} MB, and {MAX_BYTES / 2**20:.0f} MB is the most that is "
         f"read: the table of {widest[-1]!r} has {cells:,} cells; give it fewer parents, or attributes fewer levels"
     )
+
+
+def read_options(options: Mapping[str, Any] | None, schema: Schema, dag: DAG | None) -> dict[str, Any]:
+    """The options of a learner; a prior may be a posterior or the path of one, whose α are then given in numbers."""
+    from discreet.networks.formats.release import read
+    from discreet.networks.posterior import Posterior
+
+    found = dict(options or {})
+    prior = found.get("prior")
+    if isinstance(prior, str | os.PathLike):
+        prior = read(prior)
+        if not isinstance(prior, Posterior):
+            where = os.fspath(found["prior"])
+            raise FormatError(
+                f"{where}: a prior is a posterior (.json), which --learner laplace or fourier make"
+            )
+    if isinstance(prior, Posterior):
+        if dag is None:
+            raise FormatError("a prior is for the tables of a graph: give the graph, too")
+        found["prior"] = prior.pseudo_counts(schema, dag)
+    return found
 
 
 def require_startable(

@@ -11,12 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, find_learner
+from discreet.learning.learner import (
+    CHOOSY,
+    OF_POSTERIORS,
+    WITHOUT_GRAPH,
+    choose_learner,
+    learn_network,
+)
 from discreet.networks.formats.release import Release as Document
 from discreet.networks.formats.release import make_release, write_release
 from discreet.networks.formats.release import read as read_file
 from discreet.values.budget import Finite, Infinite, PureDP, choose_budget, price, read_budget
-from discreet.values.errors import FormatError, PromiseWarning, SchemaError
+from discreet.values.errors import BudgetWarning, FormatError, PromiseWarning, SchemaError
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.text import list_some
@@ -147,8 +153,7 @@ class Release(Document):
         return self.network.sample(n, rng=rng, given=given, balanced=balanced)
 
     def ensemble(self, count: int, *, rng: int) -> tuple[Network, ...]:
-        """So many plausible networks of the population, given the noise and the sampling; tables drawn from them are
-        pooled by `dc.pool`."""
+        """So many plausible networks of the population; what tables drawn from them say is pooled by `dc.pool`."""
         from discreet.networks.ensemble import draw_networks
 
         return draw_networks(self.network, count, rng=rng)
@@ -164,6 +169,9 @@ class Release(Document):
             self.network.write_bif(paths["network"])
             write_report(self, paths["report"])
             write_explorer(self, paths["explorer"], report=paths["report"].name)
+            if self.provenance.learner in OF_POSTERIORS:
+                paths["posterior"] = paths["release"].parent / "posterior.json"
+                self.posterior().write(paths["posterior"])
         # The document comes last, so that where it is, the rest is.
         write_release(self, paths["release"])
         return paths
@@ -193,6 +201,13 @@ class Release(Document):
             mean = sum(error.values()) / len(error)
             words += f"; noise is expected to change a conditional by {mean:.3f} on average (L1, at most 2)"
         return words
+
+    def posterior(self) -> Posterior:
+        """The Dirichlet posterior that the learners laplace and fourier release; the network holds its means."""
+        from discreet.judge.replay import replay_posterior
+        from discreet.networks.formats.digits import round_posterior
+
+        return round_posterior(replay_posterior(self.network))
 
     def verify(self, ledger: Ledger | str | os.PathLike[str] | None = None) -> Verification:
         """Derive everything again that can be derived, also from the ledger if that is given."""
@@ -242,8 +257,8 @@ def release(
     `about` is what you say of it yourself (title, description, population, period, collection, contact,
     licence): a mapping, or the path of a TOML file. It is published with the release.
     """
-    from discreet.doors.feasible import require_meaningful, require_readable, require_startable
-    from discreet.entrance import name_bound, open_airlock
+    from discreet.doors.feasible import read_options, require_meaningful, require_readable, require_startable
+    from discreet.entrance import find_unit, name_bound, open_airlock
 
     words = None
     if about is not None:
@@ -266,14 +281,16 @@ def release(
 
         require_narrow(declared, dag)
     name = choose_learner(learner, dag)
-    learn = find_learner(name)
+    options = read_options(options, declared, dag)
     require_readable(declared, dag)
     protected, whole_budget = Unit.choose(unit, person, at_most, per_person), read_whole(budget)
-    if create:
-        require_startable(
-            declared, dag, name, options or {}, spend=spend, budget=whole_budget, unit=protected
-        )
-    key = request or name_request(account, declared, dag, spend, name, options or {})
+    if create or name in CHOOSY:
+        # A bound on a person's rows may be paid for first, so a unit that the learner refuses is refused before that.
+        asked = protected or (None if ledger is None or account is None else find_unit(ledger, account))
+        require_startable(declared, dag, name, options, spend=spend, budget=whole_budget, unit=asked)
+    key = request or name_request(account, declared, dag, spend, name, options)
+    if name == "adaptive" and not options.get("sets"):
+        _warn_of_noise(declared, spend, whole_budget, protected)
     with open_airlock(
         data,
         declared,
@@ -290,10 +307,10 @@ def release(
         before = airlock.remaining
         whole = price(spend, airlock.budget)
         rest = whole if (paid := airlock.cost_of(name_bound(key))) is None else whole - paid
-        arguments = {"spend": rest, "request": key, **(options or {})}
+        arguments = {"spend": rest, "request": key, **options}
         if name in WITHOUT_GRAPH:
             arguments["progress"] = progress
-        network = learn(airlock, **arguments) if dag is None else learn(airlock, dag, **arguments)
+        network = learn_network(name, airlock, *([] if dag is None else [dag]), **arguments)
         if network.provenance and network.provenance.statement and not network.provenance.statement.durable:
             warnings.warn(
                 "no ledger remembers what this release cost, so the same rows can be asked again for nothing: it is a "
@@ -304,6 +321,18 @@ def release(
         made = make_release(network, words)
         receipt = Receipt(key, airlock.remaining != before, isinstance(airlock.loss, Infinite))
         return Release(made.network, made.promise, made.software, words, receipt)
+
+
+def _warn_of_noise(schema: Schema, spend: Finite, budget: Finite | None, unit: Unit | None) -> None:
+    """Say before anything is paid that a budget is too small for dependence, and what would help."""
+    from discreet.learning.advice import advise_dependence
+
+    protected = unit or Unit.ADD_REMOVE
+    advice = advise_dependence(
+        schema, spend=price(spend, budget or spend), unit=protected.fix(1) if protected.is_open else protected
+    )
+    if advice is not None:
+        warnings.warn(advice, BudgetWarning, stacklevel=3)
 
 
 def read(path: str | os.PathLike[str]) -> Release | Network | CredalNetwork | Posterior:
@@ -407,5 +436,8 @@ def name_request(
     """A request id that follows from the question, so that whoever asks the same again gets the same answer."""
     graph = None if dag is None else [[name, list(dag.parents_of(name))] for name in dag.nodes]
     question = [account, schema.to_json(), graph, spend.to_json(), learner, dict(options)]
-    text = json.dumps(question, sort_keys=True, default=str)
+    # An array as its numbers: as text, a long one would be cut short, and two priors would be one question.
+    text = json.dumps(
+        question, sort_keys=True, default=lambda found: getattr(found, "tolist", found.__str__)()
+    )
     return f"release-{hashlib.sha256(text.encode()).hexdigest()[:16]}"

@@ -28,6 +28,10 @@ LEARNERS = {
     "planned": "noisy tables by a public plan; conditionals estimated from them",
     "independent": "one noisy table for each family (D-Ind)",
     "dependent": "noisy tables in two stages, the second's noise set by the first (Algorithm 1 of paper 000)",
+    "laplace": "a noisy table for each family, added to a prior: a Dirichlet posterior (Algorithm 1 of paper 002)",
+    "fourier": "noisy Fourier coefficients of the tables, added to a prior: a Dirichlet posterior (Algorithm 2 of 002)",
+    "posterior-sample": "one network drawn from a truncated posterior, whose spread is the noise (Theorem 4 of 002)",
+    "map": "a network near the posterior's maximum, by the exponential mechanism (Algorithm 3 of 002, mended)",
     "adaptive": "a private search: tables chosen by noisy scores, measured with noise, a network fitted to them",
     "combined": "noisy tables of several custodians, measured by one public plan and added up; conditionals estimated "
     "from the sums",
@@ -194,7 +198,12 @@ def _tell_others(said: Statement, cost: Budget) -> str:
 def _name_noise(release: Release) -> str:
     tables = release.provenance.measurements
     if not tables:
-        return "no table of counts was measured"
+        words = {
+            "fourier": "discrete Laplace in every Fourier coefficient of the tables",
+            "posterior-sample": "none is added: the network itself is drawn at random",
+            "map": "none is added: the network itself is drawn at random",
+        }
+        return words.get(release.provenance.learner, "no table of counts was measured")
     singles = [law for found in tables for law in (getattr(found.law, "parts", None) or (found.law,))]
     laws = {
         "discrete Gaussian" if isinstance(law, DiscreteGaussian) else "discrete Laplace" for law in singles

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from discreet.judge.costs import check_noise, name_table
 from discreet.judge.replay import find_obstacle, replay
 from discreet.networks.formats.digits import DIGITS, find_strange, is_published, round_number
-from discreet.networks.formats.documents import MAX_BYTES, load_strictly
+from discreet.networks.formats.documents import MAX_BYTES, load_strictly, parse_document
 from discreet.networks.formats.release import RELEASE, Release, format_release, parse_release, state_promise
 from discreet.networks.formats.signature import check_signature, read_public, write_signature
+from discreet.networks.posterior import POSTERIOR, Posterior
 from discreet.values.budget import Budget, Finite, Infinite, require_finite
 from discreet.values.errors import DiscreetError, FormatError
 from discreet.values.files import decode_text, packs_more, read_bytes
@@ -26,6 +27,10 @@ from discreet.values.text import show
 if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
     from discreet.networks.network import Network
+
+
+REPLAYED_VERBS = ("measure", "select", "measure linear", "draw")
+"""Answers that are held against their digests: tables here, the others when the learner is run again."""
 
 
 class _Problem(DiscreetError):
@@ -56,6 +61,12 @@ def _verify_bytes(
 ) -> Verification:
     name = os.fspath(path)
     text = decode_text(data, name)
+    if POSTERIOR.names(text):
+        from discreet.judge.posteriors import verify_posterior
+
+        posterior = parse_document(text, name, Posterior.from_json)
+        canonical = POSTERIOR.format_text(posterior.to_json())
+        return _hold_bytes(verify_posterior(posterior, ledger), canonical, data, path, key)
     try:
         release = parse_release(text, name)
     except FormatError as error:
@@ -70,8 +81,18 @@ def _verify_bytes(
         ):
             raise
         return Verification((Check("form", False, str(error)),))
-    found = verify(release, ledger)
-    other = _find_respelling(data, format_release(release).encode(), path)
+    return _hold_bytes(verify(release, ledger), format_release(release), data, path, key)
+
+
+def _hold_bytes(
+    found: Verification,
+    canonical: str,
+    data: bytes,
+    path: str | os.PathLike[str],
+    key: str | os.PathLike[str] | None,
+) -> Verification:
+    """What was checked of a document, and whether its bytes are those that discreet writes and the key vouches for."""
+    other = _find_respelling(data, canonical.encode(), path)
     form = found.checks[0] if other is None else Check("form", False, other)
     signed = [] if key is None else [_run("signature", lambda: _check_signature(path, data, key))]
     return Verification((form, *found.checks[1:], *signed))
@@ -150,6 +171,8 @@ def _check_noise(release: Release) -> str:
             raise _Problem(f"{name_table(found)} protects {found.unit}, the release {known.unit}")
     for problem in check_noise(known.measurements):
         raise _Problem(problem)
+    if not known.measurements:
+        return "no table was measured; the learner is held to its noise when it is run again"
     return f"every table has at least the noise that it paid for ({known.unit})"
 
 
@@ -197,11 +220,13 @@ def _check_answers(release: Release) -> str:
         stored = json.dumps([found.to_json() for found in tables]).encode()
         if debit.tables and hashlib.sha256(stored).hexdigest() != debit.digest:
             raise _Problem(f"the tables of {show(debit.request)} are not those that were drawn and stored")
-    strange = [debit for debit in debits if debit.verb not in ("measure", "select")]
+    strange = [debit for debit in debits if debit.verb not in REPLAYED_VERBS]
     if strange:
         what = f"{show(strange[0].request)} ({show(strange[0].verb)})"
         raise _Unchecked(f"the answer to {what} is no table that could be held against its digest")
     count = sum(1 for debit in debits if debit.tables)
+    if not count:
+        return "no table was measured; other answers are held against their digests when the learner is run again"
     return f"the tables are those of {count} stored answer{'s' * (count != 1)}"
 
 

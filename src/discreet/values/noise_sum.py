@@ -26,7 +26,7 @@ from discreet.values.measurement import (
 )
 
 MOST_PARTS = 1000
-LONGEST = 2**18
+LONGEST = 2**16
 """The longest table of chances; noise too wide for it is tabulated on a coarser grid."""
 LEAST = -690.0
 """Logarithms of chances below it are no more than that: e^−690 is the end of what a float holds."""

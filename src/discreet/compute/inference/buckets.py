@@ -14,8 +14,11 @@ from discreet.compute.inference.ordering import order_greedily
 from discreet.compute.inference.propagation import TINY
 from discreet.compute.inference.sweep import FAST
 
-FAILED = -1.0
-"""Instead of a number of cells."""
+FAILED, NOTHING = -1.0, -2.0
+"""Instead of a number of cells: a product might underflow or is too large; all products are 0."""
+
+WHOLE = np.empty(0, dtype=np.int64), np.empty(0)
+"""The last arguments of `contract` if the answer is to be one table."""
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -119,18 +122,25 @@ def contract(  # type: ignore[no-untyped-def]
     out,
     to,
     out_strides,
+    parts,
+    floors,
 ):
     """Multiply tables, sum out all but `keep`, and write the result to `out`, divided by its scale.
 
     Table t has the variables `members[start[t] : start[t + 1]]` with their strides, its first cell at `bases[t]` of
     `data` or, if `sources[t]`, of `other`, and no positive cell below `least[t]`. Observed variables are cut away;
-    those to keep are not observed, stand in some table, and have `out_strides`. Returns the logarithm of the scale and
-    how many cells that took: `FAILED` if all is 0, if a product might underflow, or if that is more than `limit`.
+    those to keep are not observed, stand in some table, and have `out_strides`. Returns the logarithm of the scale, the
+    least positive cell, and how many cells that took: `FAILED` if a product might underflow or that is more than
+    `limit`, `NOTHING` if all is 0.
+
+    If `parts` has room, the tables that are left at the end are not multiplied unless that makes them smaller: they are
+    written one after the other, `parts` tells how many, and for each how many axes, where, and which ones (in the order
+    of its cells, the last fastest), and `floors` their least positive cells. If they were multiplied, it tells 0.
     """
     count = sizes.size
     rank, scope_start, scopes, cells = order_greedily(start, members, sizes, evidence, keep)
     if cells > limit:
-        return 0.0, FAILED
+        return 0.0, 1.0, FAILED
     steps = scope_start.size - 1
     tables = start.size - 1
 
@@ -186,7 +196,7 @@ def contract(  # type: ignore[no-untyped-def]
         source = other if sources[t] else data
         if end == begin:
             if not source[base] > 0.0:
-                return 0.0, FAILED
+                return 0.0, 1.0, NOTHING
             log_scale += np.log(source[base])
             continue
         table_base[known] = at
@@ -219,6 +229,7 @@ def contract(  # type: ignore[no-untyped-def]
         known += 1
         axis_start[known] = end
 
+    smallest = 1.0
     starts = np.empty(tables + steps, dtype=np.int64)
     deepest = np.empty(tables + steps, dtype=np.int64)
     moves = np.empty((tables + steps, width), dtype=np.int64)
@@ -241,6 +252,35 @@ def contract(  # type: ignore[no-untyped-def]
         for a in range(spread):
             order[a] = keep[a] if final else scopes[scope_start[r] + a]
             shared[order[a]] = 0
+        if final and parts.size > 0:
+            parts[0] = 0
+            together = 0
+            f = head[r]
+            while f >= 0:
+                new = 1
+                for k in range(axis_start[f], axis_start[f + 1]):
+                    new *= sizes[table_axes[k]]
+                together += new
+                f = following[f]
+            if together <= answer_cells:
+                slot = 1
+                f = head[r]
+                while f >= 0:
+                    floors[parts[0]] = floor[f]
+                    parts[0] += 1
+                    parts[slot] = axis_start[f + 1] - axis_start[f]
+                    parts[slot + 1] = to
+                    slot += 2
+                    new = 1
+                    for k in range(axis_start[f], axis_start[f + 1]):
+                        parts[slot] = table_axes[k]
+                        slot += 1
+                        new *= sizes[table_axes[k]]
+                    for x in range(new):
+                        out[to + x] = work[table_base[f] + x]
+                    to += new
+                    f = following[f]
+                return log_scale, 1.0, cells
         smallest = 1.0
         f = head[r]
         while f >= 0:
@@ -249,7 +289,7 @@ def contract(  # type: ignore[no-untyped-def]
                 shared[table_axes[k]] += 1
             f = following[f]
         if not smallest > TINY:
-            return 0.0, FAILED
+            return 0.0, 1.0, FAILED
         begin = axis_start[known]
         if not final:
             for a in range(1, spread):  # the new table's axes by rank, the first to go last
@@ -304,14 +344,15 @@ def contract(  # type: ignore[no-untyped-def]
                 peak = max(peak, work[x])
                 smallest = min(smallest, work[x])
         if not peak > 0.0:
-            return 0.0, FAILED
+            return 0.0, 1.0, NOTHING
         log_scale += np.log(peak)
+        smallest /= peak
         for x in range(first, first + new):
             work[x] /= peak
         if not final and spread > 0:
             table_base[known] = at
             at += new
-            floor[known] = smallest / peak
+            floor[known] = smallest
             axis_start[known + 1] = begin + spread
             bucket = min(rank[table_axes[begin + spread - 1]], steps)
             following[known] = head[bucket]
@@ -334,4 +375,4 @@ def contract(  # type: ignore[no-untyped-def]
             to -= index[a] * out_strides[a]
             index[a] = 0
             a -= 1
-    return log_scale, cells
+    return log_scale, smallest, cells

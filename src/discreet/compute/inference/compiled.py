@@ -8,12 +8,14 @@ the way: about four additions a cell, whatever the number of variables.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
 from numba import njit
 
+from discreet.compute.inference.factored import factor_if_worth
 from discreet.compute.inference.junction import NO_WEIGHTS, FlatTree, Floats, Ints, JunctionTree
 from discreet.compute.inference.kernels import propagate, propagate_rows
 from discreet.compute.inference.sweep import FAST
@@ -77,21 +79,26 @@ def condition(sizes, joint, evidence, out):  # type: ignore[no-untyped-def]
 class Compiled:
     """A flattened tree and the function that answers from it."""
 
-    def __init__(self, junction: JunctionTree, flat: FlatTree) -> None:
+    def __init__(self, junction: JunctionTree, flat: FlatTree, children: Sequence[int]) -> None:
+        """`children[k]` is the variable whose conditional the k-th table of the tree is."""
         self.program, self.data, self.prior = flat.program, flat.data, junction.prior
         self.sizes = np.array(junction.sizes)
         self.joint = junction.multiply_out(JOINT_CELLS)
+        self.factored = factor_if_worth(junction, children)
 
     def condition(self, observed: Ints) -> tuple[Floats, float]:
         """All posterior marginals without soft evidence, and log P(evidence) or NaN: the shortest way there is."""
         if self.joint is None:
-            out = self.prior.copy()
-            return out, propagate(self.program, self.data, observed, NO_WEIGHTS, out)
+            return self.answer(observed, NO_WEIGHTS)
         out = np.empty(self.prior.size)
         return out, condition(self.sizes, self.joint, observed, out)
 
     def answer(self, observed: Ints, weights: Floats) -> tuple[Floats, float]:
         """All posterior marginals, and log P(evidence) or NaN (see `kernels.propagate`)."""
+        if self.factored is not None:
+            found, log_evidence = self.factored.condition(observed, weights)
+            if log_evidence == log_evidence:
+                return found, log_evidence
         out = self.prior.copy()
         return out, propagate(self.program, self.data, observed, weights, out)
 

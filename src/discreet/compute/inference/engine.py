@@ -353,7 +353,8 @@ class Engine:
         if self._compiled is None and self.junction.flat is not None:
             from discreet.compute.inference.compiled import Compiled
 
-            self._compiled = Compiled(self.junction, self.junction.flat)
+            children = [self._index[cpt.axes[-1]] for cpt in self.cpts]
+            self._compiled = Compiled(self.junction, self.junction.flat, children)
         return self._compiled
 
 

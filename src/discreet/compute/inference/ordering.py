@@ -32,7 +32,9 @@ def order_greedily(start, members, sizes, evidence, keep):  # type: ignore[no-un
     near = np.zeros((m, m), dtype=np.bool_)
     around = np.empty((m, m), dtype=np.int32)
     degree = np.zeros(m, dtype=np.int64)
-    cost = weight.copy()
+    cost = np.empty(m)
+    for a in range(m):
+        cost[a] = weight[a]
     for t in range(start.size - 1):
         for i in range(start[t], start[t + 1]):
             a = local[members[i]]
@@ -71,7 +73,8 @@ def order_greedily(start, members, sizes, evidence, keep):  # type: ignore[no-un
         at = scope_start[r]
         if at + degree[best] > scopes.size:
             longer = np.empty(2 * scopes.size + m, dtype=np.int64)
-            longer[:at] = scopes[:at]
+            for k in range(at):
+                longer[k] = scopes[k]
             scopes = longer
         for i in range(degree[best]):
             a = around[best, i]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
-from discreet.compute.inference.buckets import FAILED, contract
+from discreet.compute.inference.buckets import FAILED, WHOLE, contract
 from discreet.compute.inference.junction import Floats, Ints, smallest_positive
 
 
@@ -83,25 +83,34 @@ def find_relevant(start, family, child_start, children, positive, evidence, targ
 
 
 @njit(cache=True, nogil=True)
-def ask(  # type: ignore[no-untyped-def]
-    sizes, start, family, strides, child_start, children, table_at, positive, least, data,
-    evidence, weights, targets, possible, limit, out,
+def gather(  # type: ignore[no-untyped-def]
+    sizes, start, family, strides, child_start, children, table_at, positive, least,
+    evidence, weights, targets, possible,
 ):  # fmt: skip
-    """Write P(targets | evidence) of unobserved targets to `out`; returns the cells that took, or `FAILED`."""
+    """The tables that matter, as `buckets.contract` takes them, and the likelihoods with a peak of 1.
+
+    No tables if the evidence names no level, or a likelihood leaves none.
+    """
     count = sizes.size
-    total = weights.size
+    scaled = np.empty(weights.size)
+    kept = np.zeros(count, dtype=np.bool_)
+    free = np.zeros(count, dtype=np.bool_)
+    valid = True
     for v in range(count):
-        if evidence[v] >= sizes[v]:
-            return FAILED  # no such level: let the numpy path refuse it
+        valid = valid and evidence[v] < sizes[v]
         soft = evidence[count + v]
-        if soft >= 0:
+        if soft >= 0 and valid:
             peak = 0.0
             for j in range(sizes[v]):
                 if evidence[v] < 0 or evidence[v] == j:
                     peak = max(peak, weights[soft + j])
-            if not peak > 0.0:
-                return FAILED
-    kept, free = find_relevant(start, family, child_start, children, positive, evidence, targets, possible)
+            valid = peak > 0.0
+            for j in range(sizes[v]):
+                scaled[soft + j] = weights[soft + j] / peak if valid else 0.0
+    if valid:
+        kept, free = find_relevant(
+            start, family, child_start, children, positive, evidence, targets, possible
+        )
     tables = 0
     entries = 0
     for v in range(count):
@@ -117,7 +126,6 @@ def ask(  # type: ignore[no-untyped-def]
     bases = np.empty(tables, dtype=np.int64)
     sources = np.zeros(tables, dtype=np.bool_)
     floor = np.empty(tables)
-    scaled = np.empty(total)
     t = 0
     for v in range(count):
         if kept[v]:
@@ -132,36 +140,17 @@ def ask(  # type: ignore[no-untyped-def]
             starts[t] = at
         soft = evidence[count + v]
         if free[v] and soft >= 0:
-            peak = 0.0
-            for j in range(sizes[v]):
-                peak = max(peak, weights[soft + j])
-            smallest = 1.0
-            for j in range(sizes[v]):
-                scaled[soft + j] = weights[soft + j] / peak
-                if weights[soft + j] > 0.0:
-                    smallest = min(smallest, scaled[soft + j])
             members[starts[t]] = v
             hops[starts[t]] = 1
             bases[t] = soft
             sources[t] = True
-            floor[t] = smallest
+            floor[t] = 1.0
+            for j in range(sizes[v]):
+                if weights[soft + j] > 0.0:
+                    floor[t] = min(floor[t], scaled[soft + j])
             t += 1
             starts[t] = starts[t - 1] + 1
-    steps = np.empty(targets.size, dtype=np.int64)
-    stride = 1
-    for a in range(targets.size - 1, -1, -1):
-        steps[a] = stride
-        stride *= sizes[targets[a]]
-    _, cells = contract(
-        sizes, evidence, starts, members, hops, bases, sources, floor, data, scaled, targets, limit, out, 0, steps
-    )  # fmt: skip
-    if cells >= 0.0:
-        sum_of_all = 0.0
-        for x in range(out.size):
-            sum_of_all += out[x]
-        for x in range(out.size):
-            out[x] /= sum_of_all
-    return cells
+    return starts, members, hops, bases, sources, floor, scaled
 
 
 class Questions:
@@ -185,8 +174,8 @@ class Questions:
             _starts([values.size for _, values in factors])[:-1],
             np.array([bool((values > 0).all()) for _, values in factors]),
             np.array([smallest_positive(values) for _, values in factors]),
-            np.concatenate([values.ravel() for _, values in factors]),
         )
+        self._data = np.concatenate([values.ravel() for _, values in factors])
 
     def ask(
         self, observed: Ints, weights: Floats, targets: Sequence[int], *, possible: bool, limit: float
@@ -196,17 +185,25 @@ class Questions:
         That is so if the evidence is impossible, if a product might underflow, or beyond `limit` cells. Evidence
         that is known to be `possible` need not be looked at where it has no say.
         """
+        wanted = np.array(targets, dtype=np.int64)
         out = np.empty([self._sizes[v] for v in targets])
-        cells = ask(
-            *self._flat,
+        *tables, scaled = gather(*self._flat, observed, weights, wanted, possible)
+        if not len(tables[3]):
+            return out, FAILED
+        _, _, cells = contract(
+            self._flat[0],
             observed,
-            weights,
-            np.array(targets, dtype=np.int64),
-            possible,
+            *tables,
+            self._data,
+            scaled,
+            wanted,
             float(limit),  # one type, one compilation
             out.reshape(-1),
+            0,
+            np.array(out.strides, dtype=np.int64) // out.itemsize,
+            *WHOLE,
         )
-        return out, cells
+        return (out / out.sum() if cells >= 0 else out), cells
 
 
 def _starts(lengths: Sequence[int]) -> Ints:

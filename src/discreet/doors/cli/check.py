@@ -110,7 +110,8 @@ def compare(
 ) -> None:
     """Compare two networks, or with --rows real rows with synthetic ones.
 
-    Networks over the same attributes: conditionals by L1 and KL, marginals by total variation. Rows: marginals, pairs,
+    Networks over the same attributes: conditionals by L1 and KL, marginals by total variation. Of two releases, such as
+    last year's and this year's, also which probabilities differ by more than noise. Rows: marginals, pairs,
     missing values, rare levels, correlations, and prediction. That is computed from private rows without a budget, so
     it is for the custodian alone.
     """
@@ -120,12 +121,19 @@ def compare(
     if schema is not None or out is not None or predict is not None:
         raise DataError("--schema, --out and --predict are for rows; add --rows to compare two files of rows")
     from discreet.judge.comparison import compare as run
+    from discreet.judge.publishing.differences import find_differences
+    from discreet.networks.formats.release import Release, read
 
     found = run(one, other)
+    sides = [read(path) for path in (one, other)]
+    before, after = (side if isinstance(side, Release) else None for side in sides)
+    changes = None if before is None or after is None else find_differences(before, after)
     if as_json:
-        print_json(found.to_json())
-    else:
-        _print_distances(found)
+        print_json({**found.to_json(), **({} if changes is None else {"differences": changes.to_json()})})
+        return
+    _print_distances(found)
+    if changes is not None:
+        typer.echo(changes.explain())
 
 
 def _compare_rows(

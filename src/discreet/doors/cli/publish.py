@@ -1,4 +1,4 @@
-"""`discreet statement` and `combine`: what a release says to others, and one release of several custodians."""
+"""`discreet statement`, `catalog` and `combine`: releases for others, beside others, and of several custodians."""
 
 from __future__ import annotations
 
@@ -89,3 +89,47 @@ def combine(
     typer.echo(made.describe_graph())
     for path in paths.values():
         typer.echo(path)
+
+
+def catalog(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A folder with releases, or folders of them.")
+    ],
+    title: Annotated[str, typer.Option(help="The heading of the page.")] = "Private releases",
+    ledger: Annotated[
+        str | None,
+        typer.Option(metavar="LEDGER", help="Also compare with this ledger, and list what else it paid for."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write an index page of all releases in a folder: a static site that can be hosted as it is.
+
+    For each release the promise, the explorer, the report, a statement, the files and their checksums. One that does
+    not add up is refused.
+    """
+    from contextlib import ExitStack
+
+    from discreet.entrance import open_ledger
+    from discreet.judge.publishing.catalog import write_catalog
+
+    with ExitStack() as stack:
+        opened = None if ledger is None else stack.enter_context(open_ledger(ledger))
+        found = write_catalog(folder, title, opened)
+    if as_json:
+        releases = [{"title": entry.title, "document": str(entry.path)} for entry in found.entries]
+        print_json(
+            {
+                "releases": releases,
+                "beside": list(found.beside),
+                "written": [str(path) for path in found.written],
+            }
+        )
+        return
+    for path in found.written:
+        typer.echo(path)
+    for line in found.beside:
+        typer.echo(f"paid for, and not listed: {line}", err=True)
+    for path in found.strange:
+        typer.echo(
+            f"warning: {path} is no part of a release, but whoever hosts the folder publishes it", err=True
+        )

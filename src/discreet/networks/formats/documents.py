@@ -81,6 +81,10 @@ class Kind:
             )
         return require_keys(document, self.what, ("format", "version", *self.keys), self.optional)
 
+    def names(self, text: str) -> bool:
+        """Whether a text begins as documents of this kind do, as discreet writes them."""
+        return text.startswith(f'{{"format": "{self.format}"')
+
     def describe(self, **values: Any) -> dict[str, Any]:
         """The document with these values of its keys."""
         present = [*self.keys, *(key for key in self.optional if values.get(key) is not None)]
