@@ -62,6 +62,7 @@ outside = "missing"
 
 [attributes.dose]
 edges = [-inf, 1, 2, 5]
+points = [1.5]
 lowest = 0
 decimals = 1
 outside = "leave out"
