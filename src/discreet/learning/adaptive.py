@@ -205,8 +205,9 @@ def adaptive(
         typical = float(
             np.median([search.count_cells(pair) for pair in itertools.combinations(schema.names, 2)])
         )
-        if not given and search.rows < search.rates.signal * prices.noise(1, 1 / len(schema)):
-            hopeless = prices.noise(typical, 1 / len(schema)) > search.rates.hopeless * search.rows
+        few = search.rows < search.rates.signal * prices.noise(1, 1 / len(schema))
+        hopeless = prices.noise(typical, 1 / len(schema)) > search.rates.hopeless * search.rows
+        if not given and (few or (hopeless and not prices.gaussian)):
             return _search_greedily(search, 0 if hopeless else None, progress)
         search.measure(singles, price_singles(prices, list(search.sizes.values()), search.rows, search.rates))
         model = search.fit()

@@ -23,7 +23,8 @@ class Rates:
     signal: float = 55.0
     """Rows for each unit of noise, if all attributes shared the budget, below which a greedy search does better."""
     hopeless: float = 0.35
-    """There, the L1 noise of a typical pair, as a part of the rows, above which no dependence is looked for at all."""
+    """The L1 noise of a typical pair, as a part of the rows, above which no dependence is looked for at all: in pure ε,
+    where a first look is lost for the rest, and where rows are too few as well."""
     wide: float = 0.05
     """The L1 noise that a table over three and more attributes may have, as a part of the rows."""
     noisy: float = 0.3
