@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 from discreet.core.queries import Query
@@ -11,7 +13,7 @@ from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.formats.digits import DIGITS
 from discreet.networks.formats.documents import MAX_BYTES
 from discreet.values.budget import ZCDP, Finite, price
-from discreet.values.errors import BudgetError, TooLarge
+from discreet.values.errors import BudgetError, FormatError, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.table import count_cells
@@ -93,3 +95,32 @@ class _Doorstep(Rehearsal):
 
     def answer(self, query: Query[Any], request: str | None) -> NoReturn:
         raise _Asked
+
+
+def plan_files(out: Path) -> dict[str, Path]:
+    """Where each part of a release goes; a place that cannot be written is refused before anything is spent."""
+    single = "".join(out.suffixes[-2:]).endswith((".json", ".json.gz"))
+    parent = out.parent if single or not out.exists() else out
+    if single and out.is_dir():
+        raise FormatError(f"{out} is a folder; choose a file, or a folder whose name does not end in .json")
+    if not single and out.exists() and not out.is_dir():
+        raise FormatError(f"{out} is a file; choose a folder, or a file whose name ends in .json")
+    if not parent.is_dir():
+        raise FormatError(f"{parent}: no such folder")
+    if not os.access(parent, os.W_OK):
+        raise FormatError(f"{parent}: you may not write files there")
+    if single:
+        return {"release": out}
+    names = {
+        "release": "release.json",
+        "network": "network.bif",
+        "report": "report.html",
+        "explorer": "explorer.html",
+    }
+    return {part: out / name for part, name in names.items()}
+
+
+def find_beside(out: Path) -> Path | None:
+    """The release that is about to be written over, or the folder that it is in; None if there is none."""
+    found = plan_files(out)["release"]
+    return found if found.exists() else None

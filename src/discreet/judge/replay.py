@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from discreet.core.queries import Choice, Keeper, Query, Tables
-from discreet.learning.learner import UNWRITTEN, WITH_GRAPH, WITHOUT_GRAPH, find_learner
+from discreet.learning.learner import NOT_OPTIONS, UNWRITTEN, WITH_GRAPH, WITHOUT_GRAPH, find_learner
 from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
@@ -165,6 +165,8 @@ def find_obstacle(provenance: Provenance) -> str | None:
         return f"the learner {show(provenance.learner)} cannot be run again from here"
     if "options" not in provenance.details:
         raise Mismatch(f"the release does not say how the learner {provenance.learner} was called")
+    if not isinstance(provenance.details["options"], Mapping):
+        raise Mismatch("the options of the learner are malformed: they must be named")
     for name, value in provenance.details["options"].items():
         if isinstance(value, Mapping) and UNWRITTEN in value:
             return (
@@ -200,8 +202,11 @@ def call_again(network: Network, keeper: Keeper) -> Network:
 
 def _call(network: Network, provenance: Provenance, keeper: Keeper) -> Network:
     learn = find_learner(provenance.learner)
+    chosen = provenance.details["options"]
+    if not isinstance(chosen, Mapping) or not NOT_OPTIONS.isdisjoint(chosen):
+        raise Mismatch("the options hold something that is not the learner's to choose")
     arguments = {
-        **provenance.details["options"],
+        **chosen,
         "spend": require_finite(provenance.cost),
         "request": provenance.details.get("request"),
     }

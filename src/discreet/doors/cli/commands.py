@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from discreet.doors.cli import INTERRUPTED, ask, audit, budget, check, examples, explore, release, schema
+from discreet.doors.cli.terminal import echo
 from discreet.values.errors import DiscreetError
 from discreet.values.text import show_line
 
@@ -70,7 +71,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"discreet {version('discreet')}")
+        echo(f"discreet {version('discreet')}")
         raise typer.Exit(FINE)
 
 
