@@ -36,6 +36,7 @@ test-package: $(VENV)/.ready-dev  ## build the wheel and run it in new environme
 	@$(BIN)/python -m pytest -m slow tests/architecture/test_package.py
 
 docs: $(VENV)/.ready-docs  ## the documentation as a site, in ./site; a link that leads nowhere is an error
+	@test -f build/gallery/gallery.md || $(BIN)/python docs/site/gallery.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "site/index.html"
 

@@ -57,12 +57,14 @@ class Trials:
     """Finished trials, one line of JSON each: what was tried, with which sources, and the numbers found."""
 
     path: Path
+    sources: str = ""
+    """The digest of what the trials are about."""
     found: dict[str, list[list[float]]] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, path: Path, *, fresh: bool = False) -> Trials:
+    def open(cls, path: Path, *, fresh: bool = False, sources: str = "") -> Trials:
         """The trials of an earlier run whose sources have not changed since."""
-        trials = cls(path)
+        trials = cls(path, sources or version())
         if fresh:
             path.unlink(missing_ok=True)
         for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
@@ -70,7 +72,7 @@ class Trials:
                 trial = json.loads(line)
             except ValueError:
                 continue  # a line that was cut short
-            if trial["version"] == version():
+            if trial["version"] == trials.sources:
                 trials.found[trial["key"]] = trial["values"]
         return trials
 
@@ -79,7 +81,7 @@ class Trials:
         if key not in self.found:
             values = compute()
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"key": key, "version": version(), "values": values}) + "\n")
+                file.write(json.dumps({"key": key, "version": self.sources, "values": values}) + "\n")
             self.found[key] = values
         return self.found[key]
 

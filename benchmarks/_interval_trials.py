@@ -18,7 +18,7 @@ from discreet.entrance import open_airlock
 from discreet.learning.adaptive import adaptive
 from discreet.learning.planned import planned
 from discreet.networks import examples
-from discreet.networks.intervals import About, Intervals
+from discreet.networks.intervals import Intervals, Whose
 from discreet.networks.intervals.shares import estimate_counts
 from discreet.networks.network import Network
 from discreet.values.budget import ZCDP, PureDP
@@ -68,22 +68,31 @@ class Source:
 
 @cache
 def open_source(name: str, rows: int, seed: int) -> Source:
-    """A table of the examples' networks, drawn anew for each seed, or one of the shared tables."""
-    if name in ("adult", "nltcs"):
-        domain = json.loads((DATA / f"{name}.domain.json").read_text("utf-8"))
-        schema = Schema.of({column: found["levels"] for column, found in domain.items()})
-        with (DATA / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-            lines = list(csv.DictReader(file))
-        rng = np.random.default_rng(seed)
-        kept = rng.permutation(len(lines))[: rows or None]
-        codes = {
-            column: np.array([schema[column].code(lines[k][column]) for k in kept], dtype=np.int64)
-            for column in schema.names
-        }
-        return Source(schema, codes, None)
-    network = examples.load(name)
+    """A table of the examples' networks, drawn anew for each seed, or rows of a shared one; asia:5 has five columns."""
+    table, _, few = name.partition(":")
+    if few:
+        whole = open_source(table, rows, seed)
+        kept = whole.schema.names[: int(few)]
+        return Source(whole.schema.select(kept), {column: whole.codes[column] for column in kept}, None)
+    if table in ("adult", "nltcs"):
+        schema, codes = _read_shared(table)
+        chosen = np.random.default_rng(seed).permutation(len(codes[schema.names[0]]))[: rows or None]
+        return Source(schema, {column: found[chosen] for column, found in codes.items()}, None)
+    network = examples.load(table)
     drawn = network.sample(rows, rng=seed).codes()
     return Source(network.schema, {key: found.astype(np.int64) for key, found in drawn.items()}, network.dag)
+
+
+@cache
+def _read_shared(name: str) -> tuple[Schema, Codes]:
+    domain = json.loads((DATA / f"{name}.domain.json").read_text("utf-8"))
+    schema = Schema.of({column: found["levels"] for column, found in domain.items()})
+    with (DATA / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    return schema, {
+        column: np.array([schema[column].code(line[column]) for line in lines], dtype=np.int64)
+        for column in schema.names
+    }
 
 
 def ask_measured(
@@ -154,7 +163,7 @@ def bound(
     target: str,
     levels: Mapping[str, int],
     kind: Intervals,
-    about: About,
+    about: Whose,
 ) -> tuple[float, float] | None:
     """The interval of one answer; None where it is refused."""
     function = np.zeros((1, network.schema[target].size))
@@ -180,6 +189,8 @@ class Setting:
     rows: int
     amount: str
     learner: str
+    few: bool = False
+    """Whether its releases take long: a third of them are made, and each is asked three times as much."""
 
     def __str__(self) -> str:
         return f"{self.learner} {self.name} {self.rows or 'all'} {self.amount}"
@@ -195,11 +206,13 @@ def cover(setting: Setting, release: int, questions: int = 16) -> list[list[floa
     """
     source = open_source(setting.name, setting.rows, release // AGAIN)
     network = learn(source, setting.learner, setting.amount)
+    if setting.few:
+        questions *= 3
     if setting.learner == "planned":
         return _cover_network(source, network, release, questions)
     found = []
     for target, levels in ask_measured(network, source, questions, release):
-        ends = bound(network, target, levels, Intervals.CALIBRATED, About.TABLE)
+        ends = bound(network, target, levels, Intervals.CALIBRATED, Whose.TABLE)
         if ends is None:
             found.append([-1.0, 0.0, 0.0, -1.0])
             continue
@@ -236,7 +249,7 @@ def _cover_network(source: Source, network: Network, release: int, questions: in
             true = truth.query(target, given, intervals="none").probabilities[kept[target]]
         except ImpossibleEvidence:
             continue
-        ends = bound(network, target, kept, Intervals.CALIBRATED, About.NETWORK)
+        ends = bound(network, target, kept, Intervals.CALIBRATED, Whose.NETWORK)
         if ends is None:
             found.append([-1.0, 0.0, 0.0, 0.0])
             continue

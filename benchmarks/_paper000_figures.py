@@ -15,7 +15,7 @@ PANELS = (
     ("marginal", "marginal queries"),
     ("conditional", "conditional queries"),
 )
-MARKERS = dict(zip(LEARNERS, ("o", "s", "D", "^"), strict=True))
+MARKERS = dict(zip(LEARNERS, ("o", "v", "s", "D", "^"), strict=True))
 
 
 def draw_errors(cells: Cells, network: str, epsilons: Sequence[str], runs: range, path: Path) -> None:
@@ -25,6 +25,7 @@ def draw_errors(cells: Cells, network: str, epsilons: Sequence[str], runs: range
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
+    plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": network})
     figure, axes = plt.subplots(2, 3, figsize=(11, 6), sharex=True)
     for row, metric in enumerate(("l1", "kl")):
         for column, (kind, title) in enumerate(PANELS):
@@ -60,7 +61,7 @@ def draw_errors(cells: Cells, network: str, epsilons: Sequence[str], runs: range
     axes[0][0].legend(fontsize=8)
     figure.suptitle(f"{network}: mean error, {len(runs)} runs, bars ± 1 standard error")
     figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
 
 
@@ -92,5 +93,5 @@ def draw_savings(
     panel.set_ylabel("ε of D-Ind / ε")
     panel.legend(fontsize=8)
     figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
     plt.close(figure)

@@ -14,9 +14,9 @@ import numpy as np
 from _paper000_figures import draw_errors, draw_savings
 from _paper000_savings import MEASURES, find_saving
 from _paper000_trials import INDEPENDENT, PLANNED, PRINTED, Case, Cells, learn
-from _theory000 import bound_saving
 from discreet.compute.metrics import FLOOR
 from discreet.papers.parameters.allocation import Allocation, estimate_error, plan_allocation
+from discreet.papers.theory.query_bounds import bound_saving
 from discreet.values.table import Table
 
 Savings = dict[tuple[str, str, str], tuple[float, float]]
@@ -67,14 +67,17 @@ def report_queries(
     print(
         "\nTable 2: scale-normalised error μ at ε = 1, and the share of queries (all ε) outside of the bounds"
     )
-    _print_row("network", "learner", ("marginal", "conditional", "below", "above"), 13)
+    print("  (printed: with the treewidth of the graph and sums over all rows, as the paper has it)")
+    heads = ("marginal", "conditional", "marg. printed", "cond. printed", "below", "above")
+    _print_row("network", "learner", heads, 15)
     for pair in pairs:
-        found = [mean(*pair, "1", f"{kind}_mu") for kind in ("marginal", "conditional")]
+        kinds = ("marginal_mu", "conditional_mu", "marginal_mu_printed", "conditional_mu_printed")
+        found = [mean(*pair, "1", kind) for kind in kinds]
         found += [
             float(np.mean([mean(*pair, epsilon, side) for epsilon in epsilons]))
             for side in ("below_lower", "above_upper")
         ]
-        _print_row(*pair, [f"{value:.5f}" for value in found], 13)
+        _print_row(*pair, [f"{value:.5f}" for value in found], 15)
     for name in names:
         draw_errors(cells, name, epsilons, runs, out / f"errors_{name}.svg")
 
@@ -143,6 +146,27 @@ def report_savings(
     )
     draw_savings(savings, others, out / "savings.svg")
     return savings
+
+
+def report_ablation(
+    found: dict[str, dict[str, dict[str, tuple[float, float]]]],
+    views: dict[int, tuple[float, float]],
+    runs: int,
+    out: Path,
+) -> None:
+    """Print and write the errors of Algorithm 1 with a repair taken away, and of PriView's tables on Sachs."""
+    print(f"\nAlgorithm 1 at ε = 1 with a repair taken away, mean of {runs} runs (± standard error)")
+    lines = []
+    for name, variants in found.items():
+        for variant, errors in variants.items():
+            shown = [f"{value:.4f} ± {spread:.4f}" for value, spread in errors.values()]
+            _print_row(name, variant, shown, 18)
+            lines += [[name, variant, measure, *map(repr, pair)] for measure, pair in errors.items()]
+    print(f"\nPriView on Sachs at ε = 1, unweighted L1 of the parameters, mean of {runs} runs")
+    for size, (value, spread) in views.items():
+        print(f"  views of {size} attributes: {value:.4f} ± {spread:.4f}")
+        lines.append(["sachs", f"PriView, views of {size}", "unweighted", repr(value), repr(spread)])
+    write_lines(out / "ablation.csv", ["network", "variant", "measure", "mean", "standard_error"], lines)
 
 
 def report_peer(found: dict[str, dict[str, float]], runs: int, out: Path) -> dict[str, float]:

@@ -30,7 +30,8 @@ BUDGET = PureDP(10**9)
 """A simulation spends again and again on one table; a custodian cannot."""
 
 INDEPENDENT, PRINTED, WEIGHED, PLANNED = "D-Ind", "Algorithm 1", "Algorithm 1, inverse variance", "planned"
-LEARNERS = (INDEPENDENT, PRINTED, WEIGHED, PLANNED)
+EVEN = "D-Ind, inverse variance"
+LEARNERS = (INDEPENDENT, EVEN, PRINTED, WEIGHED, PLANNED)
 _SOURCES = {
     INDEPENDENT: ["papers/parameters/independent.py", "compute/consistency.py"],
     PRINTED: [
@@ -48,6 +49,7 @@ _SOURCES = {
     ],
 }
 _SOURCES[WEIGHED] = _SOURCES[PRINTED]
+_SOURCES[EVEN] = _SOURCES[INDEPENDENT]
 
 
 @dataclass(slots=True, eq=False)
@@ -143,6 +145,10 @@ def _find_learner(learner: str) -> Callable[[Airlock, discreet.DAG, str], Networ
 
     if learner == INDEPENDENT:
         return lambda airlock, dag, epsilon: independent(airlock, dag, spend=epsilon)
+    if learner == EVEN:
+        return lambda airlock, dag, epsilon: independent(
+            airlock, dag, spend=epsilon, weights="inverse-variance"
+        )
     if learner == PLANNED:
         from discreet.learning.planned import planned
 

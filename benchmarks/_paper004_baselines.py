@@ -11,6 +11,8 @@ import math
 import numpy as np
 
 from _paper004_data import Data
+from discreet.papers.posterior.basis import count_coefficients, make_basis, reconstruct
+from discreet.values.table import Table
 
 
 def count(data: Data, members: tuple[str, ...]) -> np.ndarray:
@@ -80,35 +82,32 @@ def by_mended_margins(data: Data, ways: int, epsilon: float, rng: np.random.Gene
 
 
 def by_fourier(data: Data, ways: int, epsilon: float, rng: np.random.Generator) -> float:
-    """Noise on all Fourier coefficients up to this order, which all marginals share; attributes of two levels only."""
-    names = data.schema.names
-    signs = {name: 1.0 - 2.0 * data.codes[name] for name in names}
-    orders = [found for k in range(ways + 1) for found in itertools.combinations(names, k)]
-    scale = 2 * len(orders) / epsilon
+    """Noise on all Fourier coefficients up to this order, which all marginals share.
+
+    For attributes of more levels the coefficients are those of the residual basis: one row moves all of them by their
+    number in L1, as with bits, so that the scale is 2·(their number)/ε.
+    """
+    sizes = data.schema.sizes
+    sets = [found for k in range(ways + 1) for found in itertools.combinations(data.schema.names, k)]
+    scale = 2 * count_coefficients(sets, sizes) / epsilon
     wanted = {
-        sub
+        part
         for found in data.marginals(ways)
         for k in range(ways + 1)
-        for sub in itertools.combinations(found, k)
+        for part in itertools.combinations(found, k)
     }
-    noisy = {}
-    for found in wanted:
-        product = np.ones(data.rows)
-        for name in found:
-            product = product * signs[name]
-        noisy[found] = product.sum() + (rng.laplace(0, scale) if found else 0.0)
-    estimate = {}
-    for found in data.marginals(ways):
-        table = np.zeros([2] * ways)
-        for cell in itertools.product((0, 1), repeat=ways):
-            total = 0.0
-            for k in range(ways + 1):
-                for sub in itertools.combinations(range(ways), k):
-                    sign = (-1.0) ** sum(cell[i] for i in sub)
-                    total += sign * noisy[tuple(found[i] for i in sub)]
-            table[cell] = total / 2**ways
-        estimate[found] = mend(table)
-    return measure_error(data, ways, estimate)
+    blocks = []
+    for found in sorted(wanted, key=lambda members: (len(members), members)):
+        values = count(data, found) if found else np.array(float(data.rows))
+        for axis, name in enumerate(found):
+            values = np.moveaxis(np.tensordot(make_basis(sizes[name]), values, axes=(1, axis)), 0, axis)
+        blocks.append(Table(found, values + rng.laplace(0, scale, values.shape) if found else values))
+    tables = reconstruct(blocks, data.marginals(ways), sizes)
+    return measure_error(
+        data,
+        ways,
+        {found: mend(table.values) for found, table in zip(data.marginals(ways), tables, strict=True)},
+    )
 
 
 def one_hot(data: Data, target: str) -> np.ndarray:

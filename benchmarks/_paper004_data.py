@@ -14,10 +14,11 @@ import numpy as np
 
 from _distances import mean_variation
 from discreet.values.schema import Attribute, Group, Schema, Taxonomy
+from discreet.values.schema.encoding import Encoding
 from discreet.values.table import Table
 
-MARGINALS = 200
-"""Random marginals of three attributes, always the same for one table."""
+QUICK_MARGINALS = 200
+"""So many random marginals, always the same for one table, where all would take too long."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +29,8 @@ class Data:
     schema: Schema
     columns: dict[str, list[str]]
     codes: dict[str, np.ndarray]
+    most: int | None = None
+    """How many marginals it is judged by at most; None: all."""
 
     @property
     def rows(self) -> int:
@@ -45,12 +48,21 @@ class Data:
         index = np.ravel_multi_index([self.codes[name].astype(np.intp) for name in members], shape)
         return Table(members, np.bincount(index, minlength=math.prod(shape)).reshape(shape))
 
-    def marginals(self, ways: int, most: int | None = MARGINALS) -> list[tuple[str, ...]]:
+    def marginals(self, ways: int) -> list[tuple[str, ...]]:
         """All attribute sets of this size, or so many of them, drawn with a fixed seed."""
         every = list(itertools.combinations(self.schema.names, ways))
-        if most is None or len(every) <= most:
+        if self.most is None or len(every) <= self.most:
             return every
-        return [every[i] for i in np.random.default_rng(4).choice(len(every), most, replace=False)]
+        return [every[i] for i in np.random.default_rng(4).choice(len(every), self.most, replace=False)]
+
+    def cut_bits(self) -> Data:
+        """The same rows as the bits of their codes, as the paper encodes attributes of more than two levels."""
+        encoding = Encoding.of("binary", self.schema)
+        codes = {}
+        for name in encoding.view.names:
+            found = encoding.find(name)
+            codes[name] = self.codes[name] if found is None else found.lookup()[self.codes[found.source]]
+        return Data(self.name, encoding.view, self.columns, codes, self.most)
 
     def error(self, codes: dict[str, np.ndarray], ways: int = 3) -> float:
         """The mean total variation between these rows and the true ones."""
@@ -59,12 +71,11 @@ class Data:
     def take(self, index: np.ndarray) -> Data:
         """Some of the rows."""
         columns = {name: [column[i] for i in index] for name, column in self.columns.items()}
-        return Data(
-            self.name, self.schema, columns, {name: codes[index] for name, codes in self.codes.items()}
-        )
+        chosen = {name: codes[index] for name, codes in self.codes.items()}
+        return Data(self.name, self.schema, columns, chosen, self.most)
 
 
-def read_data(folder: Path, name: str) -> Data | None:
+def read_data(folder: Path, name: str, most: int | None = None) -> Data | None:
     """The table NAME.csv with the levels in NAME.domain.json, or None with a message."""
     table, domain = folder / f"{name}.csv", folder / f"{name}.domain.json"
     if not (table.exists() and domain.exists()):
@@ -77,7 +88,7 @@ def read_data(folder: Path, name: str) -> Data | None:
         header = next(reader)
         values = list(zip(*reader, strict=True))
     columns = {column: list(values[header.index(column)]) for column in schema.names}
-    return Data(name, schema, columns, schema.encode(columns))
+    return Data(name, schema, columns, schema.encode(columns), most)
 
 
 def _declare(name: str, found: dict[str, Any]) -> Attribute:

@@ -76,8 +76,9 @@ def read_codes(folder: Path, name: str) -> tuple[dict[str, int], Codes]:
     sizes = json.loads((place / f"{name}-domain.json").read_text("utf-8"))
     with zipfile.ZipFile(place / f"{name}.zip") as file:
         (inside,) = [found for found in file.namelist() if found.endswith(".csv")]
-        rows = pyarrow.csv.read_csv(io.BytesIO(file.read(inside)))
-    return sizes, {column: rows[column].to_numpy().astype(np.int32) for column in sizes}
+        types = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(sizes, pyarrow.int16()))
+        rows = pyarrow.csv.read_csv(io.BytesIO(file.read(inside)), convert_options=types)
+    return sizes, {column: rows[column].to_numpy() for column in sizes}
 
 
 def pick_triples(names: list[str]) -> list[tuple[str, ...]]:

@@ -10,14 +10,16 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from _distances import compare_cpts
 from _environments import open_environment
+from _paper000_ablation import run_ablation, run_views
 from _paper000_mbi import ENVIRONMENT, compare_with_mbi
 from _paper000_queries import Queries
 from _paper000_reports import (
+    report_ablation,
     report_budgets,
     report_final,
     report_limits,
@@ -50,6 +52,9 @@ class Size:
     peer_runs: int = 10
     rows: Sequence[int] = (10**4, 10**5, 10**6, 10**7)
     install: bool = True
+    ablated: Sequence[str] = (*NETWORKS, "win95pts")
+    ablation_runs: int = 10
+    views: Sequence[int] = (3, 4, 5, 6)
 
 
 QUICK = Size(
@@ -63,7 +68,11 @@ QUICK = Size(
     peer_runs=2,
     rows=(10**4, 10**6),
     install=False,
+    ablated=("asia",),
+    ablation_runs=2,
+    views=(3,),
 )
+PARTS = ("queries", "savings", "ablation", "peer", "speed")
 
 
 def main() -> None:
@@ -72,23 +81,37 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a few runs of everything, in under a minute")
     parser.add_argument("--fresh", action="store_true", help="forget the cells of earlier runs")
     parser.add_argument("--out", type=Path, default=Path("results"))
+    parser.add_argument("--runs", type=int, help="so many runs of everything")
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS), help="only some of it")
     arguments = parser.parse_args()
     size = QUICK if arguments.quick else Size()
+    if arguments.runs:
+        runs = arguments.runs
+        size = replace(size, query_runs=runs, saving_runs=runs, peer_runs=runs, ablation_runs=runs)
+    parts = arguments.parts
     out = arguments.out / ("paper000-quick" if arguments.quick else "paper000")
     cells = Cells.open(out / "cells.csv", fresh=arguments.fresh)
     learners = [learner for learner in LEARNERS if learner != PLANNED or has_planned()]
     if PLANNED not in learners:
         print("the planned learner is not part of this installation: its figures are nan", file=sys.stderr)
     cases = {name: Case.load(name) for name in size.saved if name in NETWORKS or find_peer_file(name)}
-    run_queries(cells, [cases[name] for name in size.queried], learners, size)
-    run_savings(cells, list(cases.values()), learners, size)
+    if "queries" in parts:
+        run_queries(cells, [cases[name] for name in size.queried], learners, size)
+        report_queries(cells, size.queried, learners, size.epsilons, range(size.query_runs), out)
+        report_budgets(cases["asia"], size.query_runs)
+    if "ablation" in parts:
+        ablated = [cases[name] for name in size.ablated if name in cases]
+        found = {case.name: run_ablation(case, size.ablation_runs) for case in ablated}
+        views = run_views(Case.load("sachs"), size.ablation_runs, size.views)
+        report_ablation(found, views, size.ablation_runs, out)
+    if "savings" in parts:
+        run_savings(cells, list(cases.values()), learners, size)
+        report_limits(list(cases.values()))
     write_means(cells, {"queries": size.query_runs, "saving": size.saving_runs}, out)
-    report_queries(cells, size.queried, learners, size.epsilons, range(size.query_runs), out)
-    report_budgets(cases["asia"], size.query_runs)
-    report_limits(list(cases.values()))
     savings = report_savings(cells, list(cases), learners, size.grid, range(size.saving_runs), out)
-    peer = run_peer([cases[name] for name in size.peered], size, out) if PLANNED in learners else {}
-    million = report_speed(time_planned(size.rows, repeats=3), out)
+    wanted = "peer" in parts and PLANNED in learners
+    peer = run_peer([cases[name] for name in size.peered], size, out) if wanted else {}
+    million = report_speed(time_planned(size.rows, repeats=3) if "speed" in parts else [], out)
     report_final(savings, NETWORKS, peer, million)
 
 

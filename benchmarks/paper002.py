@@ -12,11 +12,12 @@ import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from _paper002_peer import fit_peer
-from _paper002_regression import HEADER, sweep
+from _paper002_regression import HEADER, make_trials, shuffle_visits, sweep
 from discreet.entrance import open_airlock
 from discreet.networks import examples
 from discreet.papers import posterior
@@ -188,33 +189,40 @@ def write_csv(path: Path, header: Sequence[str], lines: Sequence[Sequence[object
         csv.writer(file).writerows([header, *lines])
 
 
-def draw(
-    path: Path, accuracies: dict[tuple[str, float], list[float]], regression: Sequence[Sequence[object]]
-) -> None:
-    """Figure 1 beside Figure 2."""
+def draw(path: Path, lines: Sequence[Sequence[Any]], regression: Sequence[Sequence[Any]]) -> None:
+    """Figure 1 beside Figure 2, with standard errors, from the lines of their CSV files."""
     import matplotlib
 
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    for name in dict.fromkeys(name for name, _ in accuracies):
-        epsilons = [epsilon for other, epsilon in accuracies if other == name]
-        left.plot(epsilons, [np.mean(accuracies[name, epsilon]) for epsilon in epsilons], "o-", label=name)
+    pyplot.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "paper002"})
+    tables = list(dict.fromkeys(line[0] for line in regression))
+    figure, (left, *right) = pyplot.subplots(
+        1, 1 + len(tables), figsize=(5 * (1 + len(tables)), 4), layout="constrained"
+    )
+    for name in dict.fromkeys(line[0] for line in lines):
+        points = [line[1:4] for line in lines if line[0] == name]
+        left.errorbar(*zip(*points, strict=True), fmt="o-", markersize=3, capsize=2, label=name)
     left.set(xscale="log", xlabel="ε", ylabel="accuracy", title="Naive Bayes, 50 rows")
     left.legend(fontsize="small")
     kinds = {"ridge": "no privacy", "sample": "sampler", "statistics": "noisy sums"}
-    for method in kinds:
-        for at_one in (False, True):
-            points = [line for line in regression if line[2] == method and (line[3] == 1.0) == at_one]
-            if points:
-                label = kinds[method] + (", ε = 1" if at_one else ", as printed" * (method == "sample"))
-                right.plot([p[0] for p in points], [p[4] for p in points], "o-", label=label)
-    right.set(
-        xscale="log", yscale="log", xlabel="prior precision", ylabel="mean squared error", title="Regression"
-    )
-    right.legend(fontsize="small")
-    figure.savefig(path)
+    for table, panel in zip(tables, right, strict=True):
+        for method in kinds:
+            for at_one in (False, True):
+                points = [
+                    (line[1], line[5], line[6])
+                    for line in regression
+                    if line[0] == table and line[3] == method and (line[4] == 1.0) == at_one
+                ]
+                if points:
+                    label = kinds[method] + (", ε = 1" if at_one else ", as printed" * (method == "sample"))
+                    panel.errorbar(*zip(*points, strict=True), fmt="o-", markersize=3, capsize=2, label=label)
+        panel.set(
+            xscale="log", yscale="log", xlabel="prior precision b", ylabel="mean squared error", title=table
+        )
+        panel.legend(fontsize="small")
+    figure.savefig(path, metadata={"Date": None})
 
 
 def main() -> None:
@@ -222,16 +230,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer repeats, fewer rows")
     parser.add_argument("--out", type=Path, default=Path("results"))
+    parser.add_argument("--repeats", type=int, default=100, help="of Figure 1")
+    parser.add_argument("--rows", type=int, default=370_000, help="of Figure 2")
+    parser.add_argument("--no-peer", action="store_true", help="leave diffprivlib out")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", PrivacyWarning)
     arguments.out.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(2)
     quick: bool = arguments.quick
 
-    trials = [make_trial(rng) for _ in range(10 if quick else 100)]
+    trials = [make_trial(rng) for _ in range(10 if quick else arguments.repeats)]
     epsilons = [1.0, 100.0] if quick else [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0]
     accuracies = run_figure_1(trials, epsilons)
-    for epsilon, scores in fit_peer(list(trials), epsilons).items():
+    peers = {} if arguments.no_peer else fit_peer(list(trials), epsilons)
+    for epsilon, scores in peers.items():
         accuracies["diffprivlib", epsilon] = scores
     lines = [
         (name, epsilon, np.mean(found), np.std(found, ddof=1) / math.sqrt(len(found)))
@@ -245,17 +257,21 @@ def main() -> None:
 
     larger = [make_trial(rng, 5000) for _ in range(2 if quick else 10)]
     with_rows = run_figure_1(larger, [1.0])
-    peer_rows = fit_peer(list(larger), [1.0]).get(1.0, [math.nan])
+    peer_rows = {} if arguments.no_peer else fit_peer(list(larger), [1.0])
     for name, found in [
         *((name, found) for (name, _), found in with_rows.items()),
-        ("diffprivlib", peer_rows),
+        ("diffprivlib", peer_rows.get(1.0, [math.nan])),
     ]:
         print(f"ε = 1, 5000 rows, {name}: accuracy {np.mean(found):.3f}")
 
-    regression = sweep(20_000 if quick else 370_000, 2 if quick else 3, seed=22)
+    made = make_trials(20_000 if quick else arguments.rows, seed=22)
+    regression = sweep("made up", made, 2 if quick else 3)
+    regression += sweep("visits", shuffle_visits(seed=23), 2 if quick else 5, share=0.5)
     write_csv(arguments.out / "paper002_figure2.csv", HEADER, regression)
-    for precision, _, method, epsilon, mse, _ in regression:
-        print(f"precision {precision:g}, {method}, ε = {epsilon:.4g}: mean squared error {mse:.5f}")
+    for table, precision, _, method, epsilon, mse, error, _ in regression:
+        print(
+            f"{table}, b = {precision:g}, {method}, ε = {epsilon:.4g}: mean squared error {mse:.5f} ± {error:.5f}"
+        )
 
     crossing = cross_over(
         2 if quick else 8, rng, ("replace-one",) if quick else ("replace-one", "add-remove")
@@ -271,7 +287,7 @@ def main() -> None:
     )
     write_csv(arguments.out / "paper002_crossover.csv", header, crossing)
     print_crossover(crossing)
-    draw(arguments.out / "paper002.svg", accuracies, regression)
+    draw(arguments.out / "paper002.svg", lines, regression)
     ratio = {(line[0], line[1], line[2], line[3]): float(str(line[5])) for line in crossing}
 
     def accuracy(name: str) -> float:

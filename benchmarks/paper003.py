@@ -32,6 +32,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one thread for each worker
 
 import numpy as np
 
+from _paper003_attacks import faulty_attacks, plain_attacks
+from _paper003_utility import HEADER, compare_utility, summarise
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
 from discreet.judge.attacks.ceiling import expect_power, limit_power
@@ -39,30 +41,27 @@ from discreet.judge.attacks.flat_tables import FlatTables
 from discreet.judge.attacks.noisy_tables import estimate_total, score_jointly, score_noisy
 from discreet.judge.attacks.power import rank_scores
 from discreet.judge.attacks.recovery import recover_ratios
-from discreet.judge.attacks.reference import Reference, centre, log_values
+from discreet.judge.attacks.reference import Reference, centre
 from discreet.learning.planned import planned
 from discreet.networks.credal import from_noise
 from discreet.networks.network import Network
 from discreet.values.budget import PureDP
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
-from discreet.values.table import Table
 
 NODES, DENSITIES = (10, 20, 50, 100), (1, 2, 4)
 PEOPLE, REFERENCE, TARGET = 10_000, 5_000, 500
 SAMPLINGS = 20
+UTILITY_SAMPLINGS = 3
 ERRORS = tuple(float(alpha) for alpha in np.logspace(-4, -0.2, 20))
 EPSILON = "1"
 COVERAGE = 0.95
 """Of the private credal network: it holds the plain conditionals with this probability."""
 ROUNDS = 4
-SEED, VERSION = 2025, 6
+SEED, VERSION = 2025, 7
 """Stored cells of another version are run again."""
-DRAWN_POINTS = 500
-"""The paper looks for θ̂_R^K by drawing so many points of the credal set."""
 TRIFLE = 1e-5
 """Pseudo-counts of R in the faulty attacks, as the authors' code has them: no row is impossible."""
-STRENGTHS = (1, 10, 50, 100, 1000)
 FINAL, LEVEL, SMALL_LEVEL = (100, 4), 10, 5  # the cell and the error levels (1e-2, 1e-3) of the last lines
 
 
@@ -135,66 +134,6 @@ def count_above(members: Any, strangers: Any, errors: Sequence[float], rng: np.r
     return np.array([np.mean(own > (other[place] if place >= 0 else -1)) for place in kept])
 
 
-def plain_attacks(cells: FlatTables, counts: Any, known: Reference, rng: Any) -> Iterator[tuple[str, Any]]:
-    """The network that each attack takes for the target's, without any noise in the release."""
-    yield "network", cells.normalise(counts)
-    totals = cells.total_conditionals(counts)
-    for strength in STRENGTHS:
-        lower, upper = counts / (totals + strength), (counts + strength) / (totals + strength)
-        yield f"definition 6, S={strength}", known.fit_within(lower, upper)
-        if strength not in (1, 1000):
-            continue
-        if strength == 1:
-            yield "definition 6 by drawing, S=1", draw_point(known, lower, upper, rng)
-            yield "centroid, S=1", centre(cells, lower, upper)
-        recovered = recover_ratios(cells.split(lower))
-        yield f"recovery, S={strength}", cells.flatten(recovered.cpts)
-        yield f"recovery, unseen out, S={strength}", cells.flatten(recovered.possible)
-
-
-def faulty_attacks(cells: FlatTables, counts: Any, rng: Any) -> Iterator[tuple[str, Any]]:
-    """Definition 6 with one fault or two; the point is the first that is drawn, in the right rows or in others."""
-    totals = cells.total_conditionals(counts)
-    yield "network", cells.normalise(counts)
-    for strength in (1, 1000):
-        lower, upper = counts / (totals + strength), (counts + strength) / (totals + strength)
-        yield f"any point, S={strength}", draw_any_point(lower, upper, rng)
-        strange = [swap_rows(cells, bounds) for bounds in (lower, upper)]
-        yield f"any point, rows swapped, S={strength}", draw_any_point(*strange, rng)
-
-
-def draw_any_point(lower: Any, upper: Any, rng: Any) -> Any:
-    """A fault on purpose: one point drawn uniformly from the intervals of binary variables, whatever its likelihood.
-
-    It is what a search finds that starts from a best likelihood of 0, which no log-likelihood exceeds.
-    """
-    zero = lower[0::2] + (upper[0::2] - lower[0::2]) * rng.random(len(lower) // 2)
-    return np.stack([zero, 1.0 - zero], axis=1).ravel()
-
-
-def swap_rows(cells: FlatTables, values: Any) -> Any:
-    """A fault on purpose: rows of a table listed with the first parent running fastest, read with the last one."""
-    swapped = []
-    for table in cells.split(values):
-        parents = range(table.values.ndim - 1)
-        turned = table.values.transpose(*reversed(parents), table.values.ndim - 1)
-        swapped.append(Table(table.axes, turned.reshape(table.values.shape)))
-    return cells.flatten(swapped)
-
-
-def draw_point(known: Reference, lower: Any, upper: Any, rng: Any) -> Any:
-    """The best of 500 points drawn uniformly from the intervals of binary variables, as the paper does."""
-    low, room = lower[0::2], upper[0::2] - lower[0::2]
-    best, chosen = -np.inf, lower
-    for _ in range(DRAWN_POINTS):
-        zero = low + room * rng.random(len(low))
-        point = np.stack([zero, 1.0 - zero], axis=1).ravel()
-        likelihood = float((known.counts * np.maximum(log_values(point), -1e9)).sum())
-        if likelihood > best:
-            best, chosen = likelihood, point
-    return chosen
-
-
 def private_attacks(
     world: World, target: Any, reference: Any, held_out: Any, known: Reference
 ) -> Iterator[tuple[str, Any]]:
@@ -235,12 +174,8 @@ def run_cell(
     path = folder / f"cell-{nodes}-{density}.json"
     if path.exists():
         stored = json.loads(path.read_text("utf-8"))
-        if (stored["samplings"], stored["errors"], stored["seed"], stored.get("version")) == (
-            samplings,
-            list(ERRORS),
-            SEED,
-            VERSION,
-        ):
+        same = (stored["errors"], stored["seed"], stored.get("version")) == (list(ERRORS), SEED, VERSION)
+        if same and stored["samplings"] >= samplings:
             advance(samplings)
             return dict(stored)
     start = time.perf_counter()
@@ -276,6 +211,29 @@ def run_cell(
     return result
 
 
+def run_utility(grid: Sequence[tuple[int, int]], samplings: int, path: Path) -> list[tuple[object, ...]]:
+    """Noisy and credal networks of the same members, in what they still tell; prints and writes a table."""
+    lines: list[tuple[object, ...]] = []
+    for nodes, density in grid:
+        world = make_world(nodes, density)
+        found = []
+        for index in range(samplings):
+            rng = np.random.default_rng([SEED, nodes, density, index])
+            target = np.split(rng.permutation(PEOPLE), [REFERENCE, REFERENCE + TARGET])[1]
+            tables = world.cells.split(world.cells.count(world.places[target]).astype(np.float64))
+            rows = {name: column[target].astype(np.int64) for name, column in world.codes.items()}
+            found.append(compare_utility(world.dag, world.schema, tables, rows))
+        lines += summarise(nodes, nodes * density, found)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([HEADER, *lines])
+    for line in lines:
+        print(
+            "utility: "
+            + ", ".join(f"{value:.4f}" if isinstance(value, float) else str(value) for value in line)
+        )
+    return lines
+
+
 def draw_grid(results: dict[tuple[int, int], dict[str, Any]], path: Path, protocol: str) -> None:
     """One panel for each cell: mean power over the error as lines, the maximum over the samplings as shades."""
     import matplotlib
@@ -285,6 +243,7 @@ def draw_grid(results: dict[tuple[int, int], dict[str, Any]], path: Path, protoc
 
     shown = {
         "network": ("network", "tab:blue", "-"),
+        "network, halves read": ("network, halves read", "tab:cyan", "--"),
         "definition 6, S=1": ("credal S=1, Def. 6", "tab:green", "-"),
         "definition 6, S=1000": ("credal S=1000, Def. 6", "tab:olive", "-"),
         "recovery, S=1000": ("credal S=1000, recovery", "tab:red", "--"),
@@ -317,6 +276,7 @@ def draw_grid(results: dict[tuple[int, int], dict[str, Any]], path: Path, protoc
         axis.set_xlabel("error α")
     for line in axes:
         line[0].set_ylabel("power β")
+    plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "paper003"})
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize="small")
     figure.savefig(path, metadata={"Date": None})
@@ -365,8 +325,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two cells, few samplings, under a minute")
     parser.add_argument("--fresh", action="store_true", help="forget what an earlier run has stored")
     parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument(
+        "--samplings", type=int, default=SAMPLINGS, help="of each graph that is not stored yet"
+    )
     options = parser.parse_args()
-    samplings = 3 if options.quick else SAMPLINGS
+    samplings = 3 if options.quick else options.samplings
     grid = (
         [(10, 1), FINAL] if options.quick else [(nodes, density) for nodes in NODES for density in DENSITIES]
     )
@@ -382,6 +345,8 @@ def main() -> None:
     for protocol in ("paper", "held-out"):
         draw_grid(results, folder / f"figure1-{protocol}.svg", protocol)
     write_table(results, folder / "powers.csv")
+    graphs = [(10, 1)] if options.quick else [(10, 1), (10, 2), (20, 2)]
+    run_utility(graphs, min(samplings, UTILITY_SAMPLINGS), folder / "utility.csv")
     final = results[FINAL]
     print_cell(final)
     print()
@@ -399,6 +364,7 @@ def main() -> None:
         "paper_power_recovery": at("recovery, S=1", "paper"),
         "power_recovery_unseen_out": at("recovery, unseen out, S=1"),
         "power_network": at("network"),
+        "power_network_halves_read": at("network, halves read"),
         "power_definition6": at("definition 6, S=1"),
         "power_recovery": at("recovery, S=1"),
         "power_theory": final["theory"][LEVEL],

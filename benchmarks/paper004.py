@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from _paper004_data import Data, read_data
+from _paper004_data import QUICK_MARGINALS, Data, read_data
 from _paper004_figures import (
     NO_NOISE,
     compare_classifiers,
@@ -45,7 +45,9 @@ def list_jobs(data: Data, figures: list[str], budgets: list[str], *, quick: bool
     if "5" in figures:
         yield from compare_classifiers(data, epsilons[-1:] if quick else epsilons, ours_only=quick)
     if "2" in figures:
-        degrees = (2,) if quick and data.binary else (2, 4) if data.binary else (1,) if quick else (1, 2)
+        degrees = (
+            (2,) if quick and data.binary else (2, 4, 6) if data.binary else (1,) if quick else (1, 2, 3)
+        )
         yield from compare_scores(data, epsilons[-1:] if quick else epsilons, degrees)
     if "3" in figures:
         yield from (
@@ -179,10 +181,12 @@ def main() -> None:
     parser.add_argument("--figures", nargs="*", choices=FIGURES, default=list(FIGURES))
     parser.add_argument("--epsilons", nargs="*", default=list(EPSILONS))
     parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--few", action="store_true", help="200 marginals instead of all")
     parser.add_argument("--out", type=Path, default=Path("results"))
     arguments = parser.parse_args()
     repeats = 1 if arguments.quick else arguments.repeats
-    tables = {name: found for name in arguments.names if (found := read_data(arguments.data, name))}
+    most = QUICK_MARGINALS if arguments.quick or arguments.few else None
+    tables = {name: found for name in arguments.names if (found := read_data(arguments.data, name, most))}
     arguments.out.mkdir(parents=True, exist_ok=True)
     journal = Journal.open(None if arguments.quick else arguments.out / "paper004-runs.csv")
     jobs = [

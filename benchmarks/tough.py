@@ -52,7 +52,9 @@ def main() -> None:
     def tell(line: str) -> None:
         print(line, flush=True)
 
-    ended, broken = fuzz(seconds=seconds, seed=given.seed, most=most, tell=tell)  # first: it forks, and wants no threads
+    ended, _ = fuzz(
+        seconds=seconds, seed=given.seed, most=most, tell=tell
+    )  # first: it forks, and wants no threads
     forged = count_forgeries(QUICK_FORGERIES if given.quick else 1e9)
     figures = {
         "mutated": ended["inputs"],

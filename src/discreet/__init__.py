@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
     from discreet.doors.draft import draft
     from discreet.doors.library import audit, plan, sign, verify
+    from discreet.doors.publishing import agree, combine
     from discreet.doors.release import Release, read, release
     from discreet.doors.synthesis import Synthesizer, synthesize
     from discreet.entrance import open_airlock, open_ledger
     from discreet.learning import greedy as structure
     from discreet.networks import credal, examples
-    from discreet.networks.ensemble import combine
+    from discreet.networks.ensemble import pool
     from discreet.networks.formats.bif import read_bif, write_bif
     from discreet.networks.formats.release import read_network, read_release, write_network, write_release
     from discreet.networks.network import Network
@@ -54,6 +55,7 @@ __all__ = [
     "Taxonomy",
     "Unit",
     "__version__",
+    "agree",
     "audit",
     "combine",
     "credal",
@@ -64,6 +66,7 @@ __all__ = [
     "open_airlock",
     "open_ledger",
     "plan",
+    "pool",
     "posterior",
     "read",
     "read_bif",
@@ -86,6 +89,7 @@ _HOMES = {
         "core.airlock": "Airlock",
         "core.ledger": "Ledger",
         "doors.library": "audit plan sign verify",
+        "doors.publishing": "agree combine",
         "doors.release": "Release read release",
         "doors.synthesis": "Synthesizer synthesize",
         "doors.draft": "draft",
@@ -93,7 +97,7 @@ _HOMES = {
         "learners": "learn",
         "learning.greedy": "structure",
         "networks.credal": "credal",
-        "networks.ensemble": "combine",
+        "networks.ensemble": "pool",
         "networks.examples": "examples",
         "networks.formats.bif": "read_bif write_bif",
         "networks.formats.release": "read_network read_release write_network write_release",

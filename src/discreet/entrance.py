@@ -303,7 +303,7 @@ def count_rows_of_people(
     """How many people have 1, 2, … up to `most` rows, and last how many have more; true, and so never to be shown."""
     limits = Limits(read_memory(memory))
     if _lives_elsewhere(data):
-        from discreet.rows.engines.pushdown import count_people_there
+        from discreet.rows.engines.ibis_people import count_people_there
 
         return count_people_there(data, person, most)
     from discreet.rows.people import count_people
@@ -327,10 +327,17 @@ def count_rows_of_people(
 
 def has_account(ledger: str | os.PathLike[str], account: str) -> bool:
     """Whether there is a ledger with this account."""
-    if not (_is_address(os.fspath(ledger)) or Path(ledger).exists()):
-        return False
-    with open_ledger(ledger) as opened:
-        return any(found.name == account for found in opened.accounts())
+    return find_unit(ledger, account) is not None
+
+
+def find_unit(ledger: Ledger | str | os.PathLike[str], account: str) -> Unit | None:
+    """What an account protects; None if there is no such ledger or account."""
+    with ExitStack() as stack:
+        if not isinstance(ledger, Ledger):
+            if not (_is_address(os.fspath(ledger)) or Path(ledger).exists()):
+                return None
+            ledger = stack.enter_context(open_ledger(ledger))
+        return next((found.unit for found in ledger.accounts() if found.name == account), None)
 
 
 def _remember_source(book: Ledger, account: str, data: Any, beside: Sequence[str]) -> None:

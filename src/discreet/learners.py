@@ -23,6 +23,6 @@ if not TYPE_CHECKING:
             from discreet.learning.plan import plan
 
             return plan
-        if name not in HOMES:
+        if name not in __all__ or name not in HOMES:
             raise AttributeError(f"no learner {name!r}; there are {', '.join(__all__)}")
         return find_learner(name)

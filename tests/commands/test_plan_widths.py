@@ -50,6 +50,41 @@ def test_the_budget_for_a_width_buys_it(files: tuple[str, str], capsys: pytest.C
     assert "a width lies between 0 and 1" in capsys.readouterr().err
 
 
+def test_people_who_are_averaged_need_less_for_a_width(
+    files: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--for-width` takes the terms of the release: an average of four rows moves counts less than four rows do."""
+    schema, graph = files
+    command = ["plan", "--schema", schema, "--graph", graph, "--rows", "20000", "--json"]
+    people = ["--person", "patient", "--at-most", "4", "--for-width", "0.1", "P(lung)"]
+    found = []
+    for per in ("rows", "average"):
+        assert main([*command, *people, "--per-person", per]) == 0
+        found.append(float(Fraction(json.loads(capsys.readouterr().out)["epsilon"])))
+    assert found[1] < 0.5 * found[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("nan", "P(lung)"), "a width lies between 0 and 1"),
+        (("-0.1", "P(lung)"), "a width lies between 0 and 1"),
+        (("0.1", "P(moon)"), "moon"),
+        (("0.1", "count(lung=yes)"), "a width is predicted for probabilities, comparisons and means"),
+        (("0.1", "lung"), ""),
+        (("0.1", ""), ""),
+    ],
+)
+def test_a_width_that_cannot_be_meant_is_one_line(
+    asked: tuple[str, str], told: str, files: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2 and a sentence, before anything is worked out."""
+    command = ["plan", "--schema", files[0], "--graph", files[1]]
+    assert main([*command, "--for-width", *asked]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1 and told in printed.err
+
+
 def test_a_search_predicts_widths_if_it_measures_what_is_asked(
     files: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 GOLDEN = Path(__file__).parents[1] / "golden" / "adaptive.json"
 SPIN = """
 import sys
-from discreet.doors.cli import limits
+from discreet.doors import limits
 {work}
 sys.exit(limits.run_limited(work))
 """

@@ -97,12 +97,19 @@ type = "text"
 """
 GRAPH = "age -> ill\nward -> ill\nsmoke -> ill\nage -> smoke\n"
 
+PARTS = {"north": [], "south": ["--rho", "1/8"]}
+"""The custodians of the combined release, and what each spends instead of what was planned."""
 RELEASES = {
+    "combined": [],
     "planned": ["--epsilon", "1"],
     "planned-rho": ["--rho", "1/8", "--unit", "replace-one"],
     "planned-delta": ["--epsilon", "1", "--delta", "1e-6"],
     "independent": ["--learner", "independent", "--epsilon", "1"],
     "dependent": ["--learner", "dependent", "--epsilon", "2"],
+    "laplace": ["--learner", "laplace", "--epsilon", "1"],
+    "fourier": ["--learner", "fourier", "--epsilon", "2", "--unit", "replace-one"],
+    "posterior-sample": ["--learner", "posterior-sample", "--epsilon", "8"],
+    "map": ["--learner", "map", "--prior", "1/2", "--rho", "1"],
     "adaptive": ["--epsilon", "2"],
     "adaptive-rho": ["--rho", "1/2"],
     "adaptive-typed": ["--epsilon", "4"],
@@ -119,6 +126,15 @@ period = "2026"
 collection = "Drawn at random"
 contact = "data@example.org"
 licence = "CC0 1.0"
+custodian = "Nobody"
+use = "Tests"
+region = "Nowhere"
+sector = "Education"
+published = "2026-11-17"
+url = "https://example.org/golden"
+preparation = "None"
+reasons = "To have one of each"
+authors = "The developers"
 """
 QUESTIONS = [
     "P(ill)",
@@ -162,10 +178,13 @@ def draw_releases(names: list[str]) -> None:
             lines.append(f"{age:.1f},{ward},{'yes' if smoke else 'no'},{ill},{rest}")
         (place / "rows.csv").write_text("\n".join(lines) + "\n")
         for name in names or RELEASES:
+            if name == "combined":
+                combine_parts(place)
+                continue
             options = RELEASES[name]
             graph = (
                 ["--graph", place / "graph.txt"]
-                if name.split("-")[0] in ("planned", "independent", "dependent")
+                if name.split("-")[0] not in ("adaptive", "privbayes")
                 else []
             )
             schema = "typed.toml" if name.endswith("typed") else "schema.toml"
@@ -174,6 +193,21 @@ def draw_releases(names: list[str]) -> None:
                 "release", place / "rows.csv", "--schema", place / schema, *graph, *options, *words,
                 "--ledger", place / "ledger", "--create-ledger", "--account", name, "--out", HERE / f"{name}.json",
             )  # fmt: skip
+
+
+def combine_parts(place: Path) -> None:
+    """The release of two custodians, by a plan that they share."""
+    plan = place / "plan.json"
+    run(
+        "plan", "--schema", place / "schema.toml", "--graph", place / "graph.txt", "--epsilon", "1", "--write", plan,
+        "--custodians", ",".join(PARTS),
+    )  # fmt: skip
+    for name, options in PARTS.items():
+        run(
+            "release", place / "rows.csv", "--plan", plan, *options, "--ledger", place / f"{name}.ledger",
+            "--create-ledger", "--account", name, "--out", place / f"{name}.json",
+        )  # fmt: skip
+    run("combine", *(place / f"{name}.json" for name in PARTS), "--out", HERE / "combined.json")
 
 
 def answer(path: Path) -> dict[str, object]:

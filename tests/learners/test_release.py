@@ -342,6 +342,16 @@ def conforms(value: object, schema: dict[str, object], root: dict[str, object]) 
     return True
 
 
+@pytest.mark.parametrize("name", ["combined", "planned", "adaptive-typed", "privbayes-hierarchical"])
+def test_the_json_schema_describes_golden_releases(name: str) -> None:
+    root = Path(__file__).parents[2]
+    schema = json.loads((root / "docs/release.schema.json").read_text("utf-8"))
+    document = json.loads((root / f"tests/golden/{name}.json").read_text("utf-8"))
+    assert conforms(document, schema, schema)
+    document["provenance"]["parts"] = []
+    assert not conforms(document, schema, schema)
+
+
 @pytest.mark.parametrize("unit", ["add-remove", "replace-one"])
 def test_the_json_schema_describes_what_is_written(tmp_path: Path, unit: str) -> None:
     """Sound releases fit docs/release.schema.json, and a few spoilt ones do not."""

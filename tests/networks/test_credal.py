@@ -296,6 +296,42 @@ def test_many_empty_cells_do_not_add_up() -> None:
     assert high == pytest.approx(1.0, abs=1e-6)
 
 
+def test_drawn_tables_agree_on_the_rows_that_they_share() -> None:
+    """Two tables count the same rows: their shared margin is one number in every draw, surer than either tells it."""
+    chain = Network.build(
+        {name: ["x", "y"] for name in "abc"},
+        {"a": [], "b": ["a"], "c": ["b"]},
+        {"a": [0.5, 0.5], "b": [[0.7, 0.3], [0.4, 0.6]], "c": [[0.2, 0.8], [0.6, 0.4]]},
+    )
+    law = DiscreteLaplace(Fraction(12))
+    tables = [np.array([[3500, 1500], [2000, 3000]]), np.array([[1090, 4360], [2700, 1800]])]
+    measured = [
+        Measurement(Table(axes, values), law, Unit.ADD_REMOVE, PureDP(1))
+        for axes, values in zip((("a", "b"), ("b", "c")), tables, strict=True)
+    ]
+    drawn = draw_counts(chain.dag, chain.cpts, measured, [0, 0, 1], 1000, np.random.default_rng(1))
+    one, other = drawn[1].sum(axis=1), drawn[2].sum(axis=2)
+    assert np.allclose(one, other)
+    alone = np.sqrt(2 * law.variance)
+    assert 0.5 * alone < one.std(axis=0).max() < 0.85 * alone  # the mean of two has 0.71 of it
+
+
+def test_a_calibrated_interval_holds_its_own_answer_and_what_is_certain() -> None:
+    """Whole counts: a share that is 1 in the table is in an interval that ends at 1, not a hair before it."""
+    asia = examples.asia()
+    counts = count_families(asia, 200_000, 3)
+    private = release(asia, counts, 6, 4)
+    drawn = calibrated(private, rng=1)
+    for name in asia.nodes:
+        for known in ({}, {"smoke": "yes"}):
+            if name not in known:
+                found = drawn.query(name, known)
+                assert (found.lower <= found.table.values + 1e-12).all()
+                assert (found.upper >= found.table.values - 1e-12).all()
+    assert drawn.query("lung", {"either": "no"}).interval("no")[1] == 1.0
+    assert drawn.query("smoke", {"smoke": "yes"}).interval("yes") == (1.0, 1.0)
+
+
 def test_calibrated_intervals_say_when_noise_outweighs_the_counts() -> None:
     """Where the learner itself expects large errors, fewer intervals would hold, and they are refused in words."""
     asia = examples.asia()

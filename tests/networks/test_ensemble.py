@@ -12,7 +12,7 @@ import discreet as dc
 from chance import SURE
 from discreet.doors.cli import main
 from discreet.judge.tails import bound_share_above, bound_share_below
-from discreet.networks.ensemble import combine, draw_networks, find_student
+from discreet.networks.ensemble import draw_networks, find_student, pool
 from discreet.values.errors import NetworkError
 
 
@@ -31,7 +31,7 @@ def test_combined_intervals_hold_at_least_as_often_as_they_say() -> None:
     for _ in range(trials):
         centre = rng.normal(0.0, np.sqrt(spread))  # the posterior is off the truth, 0, by as much as it says
         found = rng.normal(centre, np.sqrt(spread), m) + rng.normal(0.0, np.sqrt(within), m)
-        joined = combine(found, [within] * m)
+        joined = pool(found, [within] * m)
         hits += joined.lower <= 0 <= joined.upper
         alone += abs(found[0]) <= 1.96 * np.sqrt(within)
     doubt = 1 - SURE
@@ -43,8 +43,8 @@ def test_what_cannot_be_combined_is_refused() -> None:
     """Fewer than two tables, unequal lists, no numbers."""
     for estimates, variances in (([1.0], [1.0]), ([1.0, 2.0], [1.0]), ([1.0, np.nan], [1.0, 1.0])):
         with pytest.raises(NetworkError):
-            combine(estimates, variances)
-    flat = combine([1.0, 1.0, 1.0], [0.5, 0.5, 0.5])
+            pool(estimates, variances)
+    flat = pool([1.0, 1.0, 1.0], [0.5, 0.5, 0.5])
     assert flat.standard_error == pytest.approx(np.sqrt(0.5))
 
 
@@ -78,7 +78,7 @@ def test_several_tables_are_written(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert files == ["rows-1.csv", "rows-2.csv", "rows-3.csv"]
     texts = {(tmp_path / name).read_text("utf-8") for name in files}
     assert len(texts) == 3
-    assert "dc.combine" in capsys.readouterr().out
+    assert "dc.pool" in capsys.readouterr().out
     assert main([*command, "--tables", "1"]) == 2
     assert "--tables must be 2 or more" in capsys.readouterr().err
 
@@ -98,7 +98,7 @@ def test_synthetic_tables_of_a_release_have_honest_standard_errors() -> None:
             share = float((codes["bronc"][smoked] == asia.schema["bronc"].code("yes")).mean())
             shares.append(share)
             errors.append(share * (1 - share) / smoked.sum())
-        joined = combine(shares, errors)
+        joined = pool(shares, errors)
         hits += joined.lower <= truth <= joined.upper
         naive += abs(shares[0] - truth) <= 1.96 * np.sqrt(errors[0])
     assert bound_share_above(hits, trials, 1 - SURE) > 0.95

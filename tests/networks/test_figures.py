@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from chance import SURE
 from discreet.doors.cli import main
 from discreet.judge.tails import bound_share_above, bound_share_below
 from discreet.networks.answer import Figure
-from discreet.networks.intervals.shares import bound_mean, estimate_counts
+from discreet.networks.intervals.shares import Estimate, accept, bound_mean, estimate_counts
 from discreet.networks.written import parse
 from discreet.values.budget import PureDP
 from discreet.values.errors import QueryError
@@ -150,6 +152,43 @@ def test_calibrated_means_hold_as_often_as_they_say() -> None:
         hits += low <= truth <= high
     assert bound_share_above(hits, trials, 1 - SURE) > 0.95
     assert bound_share_below(hits, trials, 1 - SURE) < 0.97
+
+
+@pytest.mark.parametrize("coverage", [0.9, 0.95])
+def test_noise_that_can_mislead_one_way_only_is_counted_once(coverage: float) -> None:
+    """What is accepted has the coverage wherever the ends are: far off two equal tails, at an end one of them."""
+    law = NormalDist()
+    offs = np.linspace(0.0, 4.0, 41)
+    for below, above in itertools.product(offs, offs):
+        down, up = (float(side[0]) for side in accept(np.array([below]), np.array([above]), coverage))
+        assert law.cdf(up) + law.cdf(down) - 1 == pytest.approx(coverage, abs=2e-4)
+    far, end = accept(np.array([9.0, 0.0]), np.array([9.0, 9.0]), coverage)
+    assert far[0] == end[0] == pytest.approx(law.inv_cdf((1 + coverage) / 2))
+    assert end[1] == pytest.approx(law.inv_cdf(coverage), abs=1e-3)
+
+
+def test_a_figure_without_an_interval_says_why(release: dc.Release) -> None:
+    """And what cannot be meant is refused: a comparison with itself, a sure level by likely intervals."""
+    sick, young, old = {"ill": "yes"}, {"age": 10}, {"age": 70}
+    told = release.compare(sick, young, old, of="world")
+    assert told.lower is None and told.meaning.startswith(
+        "No intervals: of the world, two answers are compared"
+    )
+    with pytest.raises(QueryError, match="of the world, two answers are compared with calibrated"):
+        release.compare(sick, young, old, of="world", intervals="guaranteed")
+    with pytest.raises(QueryError, match="both sides ask for ill=yes"):
+        release.compare(sick, young, young)
+    with pytest.raises(QueryError, match=r"surely\(…\) is told by guaranteed intervals, not by 'calibrated'"):
+        release.ask("surely(ill)", intervals="calibrated")
+
+
+def test_an_interval_at_an_end_is_never_empty() -> None:
+    """However far beyond 0 noise leads an estimate: the interval holds 0, and what is nearest to the estimate."""
+    for counts in ([-90.0, 400.0], [-3.0, 400.0], [0.0, 400.0], [395.0, -80.0]):
+        found = Estimate(np.array(counts), 200.0 * np.eye(2), np.eye(2), np.zeros(2))
+        low, high = bound_mean(found, np.array([1.0, 0.0]), 0.95, world=False)
+        assert low <= np.clip(counts[0] / sum(counts), 0.0, 1.0) <= high
+        assert 0.0 < high - low < 0.2
 
 
 def test_counts_and_sure_levels(release: dc.Release, rows: dict[str, list[object]]) -> None:

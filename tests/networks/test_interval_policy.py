@@ -17,6 +17,7 @@ from discreet.networks.formats.release import Release, read_release
 from discreet.networks.intervals import Intervals, explain_lack
 from discreet.networks.network import Network
 from discreet.values.errors import NetworkError, QueryError
+from discreet.values.table import Table
 from discreet.values.unit import Unit
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -87,8 +88,79 @@ def test_a_search_without_a_network_to_compare_with_says_so(
     for make in (from_noise, lambda found: calibrated(found, rng=1)):
         with pytest.raises(NetworkError, match=r"ask for .* of the table"):
             make(network)
-    with pytest.raises(QueryError, match="those of the table, network or world, not 'moon'"):
+    with pytest.raises(QueryError, match="of must be table, network or world, not 'moon'"):
         network.query("ill", of="moon")
+
+
+def test_what_the_evidence_settles_is_certain_in_the_world_too() -> None:
+    """No sampling can make P(ill | ill) anything else; and no zero is negative."""
+    network = open_golden("adaptive").network
+    for of in ("table", "world"):
+        for kind in ("guaranteed", "calibrated"):
+            answer = network.query("smoke", {"smoke": "yes"}, intervals=kind, of=of)
+            assert answer.interval("yes") == pytest.approx((1.0, 1.0), abs=1e-9)
+            assert "-0" not in str(answer)
+
+
+@pytest.mark.parametrize("name", ["planned", "privbayes"])
+def test_guaranteed_intervals_of_a_network_are_never_wider_than_by_its_conditionals(name: str) -> None:
+    """`from_noise` bounds each conditional and then the answer; a query gives the same or less."""
+    network = open_golden(name).network
+    bounds = from_noise(network)
+    for target in network.declared.names:
+        for given in ({}, {"smoke": "yes"}):
+            if target in given:
+                continue
+            answer = network.query(target, given, intervals="guaranteed", of="network")
+            wide = bounds.query(target, given, method="outer")
+            assert answer.lower is not None and answer.upper is not None
+            assert (answer.lower >= wide.lower - 1e-9).all() and (answer.upper <= wide.upper + 1e-9).all()
+
+
+@pytest.mark.parametrize("name", ["adaptive", "adaptive-rho", "planned", "privbayes"])
+def test_guaranteed_intervals_of_a_table_are_never_wider_than_by_one_of_its_margins(name: str) -> None:
+    """What a table alone says of a share, by the counts of its cells and of the rest, is narrowed by the others."""
+    network = open_golden(name).network
+    region = network._intervals.table().region
+    total = region.bound(())
+    assert total is not None
+    for target in network.declared.names:
+        counts = region.bound((target,))
+        answer = network.query(target, intervals="guaranteed", of="table")
+        assert counts is not None and answer.lower is not None and answer.upper is not None
+        rest_high = counts.high.sum() - counts.high
+        rest_low = counts.low.sum() - counts.low
+        assert (answer.lower >= counts.low / np.maximum(counts.low + rest_high, 1) - 1e-9).all()
+        assert (answer.upper <= counts.high / np.maximum(counts.high + rest_low, 1) + 1e-9).all()
+        assert (answer.upper <= counts.high / max(int(total.low), 1) + 1e-9).all()
+
+
+@pytest.mark.parametrize("name", ["privbayes", "adaptive", "adaptive-rho"])
+def test_the_number_of_rows_that_decides_the_tables_has_a_share_of_its_own(name: str) -> None:
+    """Its debit buys nothing else, and no outcome of it lets the shares of all batches add up to more than 1."""
+    network = open_golden(name).network
+    known = network.provenance
+    assert known is not None and known.statement is not None
+    first, *later = network._intervals.table().region.batches
+    assert [table.axes for table in first.tables] == [()]
+    assert all(table.axes for batch in later for table in batch.tables)
+    assert first.share > 0 and first.share + sum(batch.share for batch in later) <= 1
+    if name == "privbayes":  # all tables after the last choice, in one debit
+        assert [debit.tables > 0 for debit in known.statement.debits[1:]].count(True) == 1
+        assert known.statement.debits[-1].tables > 0
+
+
+def test_the_network_without_noise_is_bounded_without_the_count_that_chose_its_tables() -> None:
+    """The number of cells is fixed by the count, so its noise is not fresh: another count gives the same bounds."""
+    network = open_golden("privbayes").network
+    known = network.provenance
+    assert known is not None
+    counted = known.measurements[0]
+    other = replace(counted, noisy=Table((), np.asarray(counted.noisy.values) + 500))
+    moved = replace(network, provenance=replace(known, measurements=(other, *known.measurements[1:])))
+    one, two = from_noise(network).query("ill"), from_noise(moved).query("ill")
+    assert np.array_equal(one.lower, two.lower) and np.array_equal(one.upper, two.upper)
+    assert network._intervals.table().count_rows() != moved._intervals.table().count_rows()
 
 
 def test_the_sentence_says_whose_rows_count() -> None:
@@ -110,6 +182,9 @@ def test_a_graph_that_leaves_something_out_is_found_out() -> None:
     assert "the graph leaves something out here" in made.query("a", given={"b": "x"}).meaning
     told = made.query("a", given={"b": "x"}, of="table")
     assert told.interval("x")[0] > 0.9
+    event = made.network.query_event({"a": "x"}, {"b": "x"}, of="table")
+    for answer in (told, event):
+        assert answer.meaning.endswith("The network's own answer lies outside: go by the interval.")
     sound = dc.release(rows, levels, {"a": [], "b": ["a"], "c": []}, epsilon=5)
     assert "leaves something out" not in sound.query("a", given={"b": "x"}).meaning
 

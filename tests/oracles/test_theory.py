@@ -13,7 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize
 
-from _theory000 import (
+from discreet.compute.inference import Engine
+from discreet.networks import examples
+from discreet.networks.network import Network
+from discreet.papers.parameters.allocation import estimate_error, plan_allocation
+from discreet.papers.theory.query_bounds import (
     Bounds,
     bound_above,
     bound_below,
@@ -26,10 +30,6 @@ from _theory000 import (
     find_width,
     read_order,
 )
-from discreet.compute.inference import Engine
-from discreet.networks import examples
-from discreet.networks.network import Network
-from discreet.papers.parameters.allocation import estimate_error, plan_allocation
 from discreet.values.errors import QueryError
 from discreet.values.graph import DAG
 from discreet.values.table import Table

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pytest
 from scipy import special, stats
 
-from _theory002 import bound_fourier, bound_maximum, tabulate
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
 from discreet.networks.posterior import Posterior
 from discreet.papers import posterior
 from discreet.papers.posterior.basis import bound_cells, close_downward
+from discreet.papers.theory.guarantees import bound_fourier, bound_maximum, tabulate
 from discreet.values.budget import PureDP
 from discreet.values.errors import MechanismError
 from discreet.values.graph import DAG

@@ -15,10 +15,10 @@ import discreet as dc
 from chance import SURE, within_attempts
 from discreet.doors.cli import main
 from discreet.judge.attacks.noisy_tables import PSEUDO_COUNT, log_mixture, score_noisy
+from discreet.judge.attacks.overlap import refuse_overlap
 from discreet.judge.attacks.units import Units
 from discreet.judge.audit import Audit, Outcome
 from discreet.judge.experiments.empirical_epsilon import EpsilonBound, empirical_epsilon
-from discreet.judge.overlap import refuse_overlap
 from discreet.networks.formats.release import write_release
 from discreet.papers.parameters.independent import independent
 from discreet.rows import people

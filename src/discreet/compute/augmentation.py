@@ -16,16 +16,18 @@ taken one by one, each would be held a little above zero, and their sum far abov
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.compute.consistency import find_intersections
 from discreet.compute.contraction import Margin
 from discreet.compute.expectation import LEAST
 from discreet.compute.smoothing import measure_spread
 from discreet.values.graph import DAG
-from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Measurement
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Law, Measurement
+from discreet.values.noise_sum import NoiseSum
 from discreet.values.table import MAX_CELLS, Array, Table
 
 CHAINS = 40
@@ -59,7 +61,7 @@ class _Cells:
 
     axes: tuple[str, ...]
     noisy: Array
-    law: DiscreteLaplace | DiscreteGaussian | Exact
+    law: Law
     margin: Margin
     expected: Array
     """What the learned network expects the cells to hold."""
@@ -99,18 +101,57 @@ def draw_counts(
         total = _count_rows(list(tables.values()))
         for table in tables.values():
             _walk(table, _expect(table, conditionals, total), rng)
-        families = [
-            Table(("", *tables[home].axes), tables[home].counts).project(("", *dag.family(name))).values
-            for name, home in zip(dag.nodes, homes, strict=True)
-        ]
+        families = _read_families(dag, homes, {home: table.counts for home, table in tables.items()}, tables)
         conditionals = [
             _draw_conditionals(counts, EVEN / cpt.shape[-1] if even else PULL * cpt + 1e-3, rng)
             for counts, cpt in zip(families, learned, strict=True)
         ]
         turn += 1
         if turn >= WARM_UP and (turn - WARM_UP) % APART == 0:
-            kept.append(families)
+            kept.append(_read_families(dag, homes, _agree(tables), tables))
     return [np.concatenate([found[i] for found in kept])[:draws] for i in range(len(dag))]
+
+
+def _read_families(
+    dag: DAG, homes: Sequence[int], counts: Mapping[int, Array], tables: Mapping[int, _Cells]
+) -> list[Array]:
+    """For each node the counts over its family, from the table that it is drawn with."""
+    return [
+        Table(("", *tables[home].axes), counts[home]).project(("", *dag.family(name))).values
+        for name, home in zip(dag.nodes, homes, strict=True)
+    ]
+
+
+def _agree(tables: Mapping[int, _Cells]) -> dict[int, Array]:
+    """The counts of each chain, moved until tables agree on the margins that they share: they count the same rows.
+
+    Tables are drawn one by one, and a network ties them only as closely as rows vary around it. Of independent draws
+    from Gaussian factors, the mean by precision is a draw from their product: so each shared margin, smallest first,
+    becomes that mean, and the cells that add up to it are scaled to it, which leaves empty ones empty.
+    """
+    counts = {home: table.counts for home, table in tables.items()}
+    unsure = {
+        home: table.spread * table.expected * table.law.variance
+        / (table.spread * table.expected + table.law.variance)
+        for home, table in tables.items()
+    }  # fmt: skip
+    for shared in find_intersections(table.axes for table in tables.values()):
+        holders = [home for home, table in tables.items() if shared <= set(table.axes)]
+        if len(holders) < 2:
+            continue
+        axes = sorted(shared)
+        margins = [
+            Table(("", *tables[home].axes), counts[home]).project(("", *axes)).values for home in holders
+        ]
+        weights = [
+            1.0 / (Table(tables[home].axes, unsure[home]).project(axes).values + 1e-9) for home in holders
+        ]
+        total = sum(weights)
+        agreed = sum(weight * margin for weight, margin in zip(weights, margins, strict=True)) / total
+        for home, margin in zip(holders, margins, strict=True):
+            factor = np.divide(agreed, margin, out=np.ones_like(margin), where=margin > 0)
+            counts[home] = counts[home] * Table(("", *axes), factor).spread(("", *tables[home].axes))
+    return counts
 
 
 def _begin(dag: DAG, cpts: Sequence[Table], measured: Measurement, chains: int) -> _Cells:
@@ -211,12 +252,14 @@ def gammaln(x: Array) -> Array:
     return np.asarray((z - 0.5) * np.log(z) - z + 0.5 * math.log(2.0 * math.pi) + series - np.log(shift))
 
 
-def _weigh_noise(law: DiscreteLaplace | DiscreteGaussian) -> Callable[[Array], Array]:
+def _weigh_noise(law: DiscreteLaplace | DiscreteGaussian | NoiseSum) -> Callable[[Array], Array]:
     if isinstance(law, DiscreteLaplace):
         rate = float(1 / law.scale)
         return lambda noise: -rate * np.abs(noise)
-    half = 0.5 / float(law.sigma2)
-    return lambda noise: -half * noise * noise
+    if isinstance(law, DiscreteGaussian):
+        half = 0.5 / float(law.sigma2)
+        return lambda noise: -half * noise * noise
+    return lambda noise: law.log_pmf(np.rint(noise).astype(np.int64))
 
 
 def _draw_conditionals(counts: Array, prior: Array | float, rng: np.random.Generator) -> Array:

@@ -22,6 +22,9 @@ from discreet.values.table import Array, Table
 Remedy = Literal["clamp", "project"]
 """What is done about negative cells: cut them off and rescale, or go to the nearest table without any."""
 
+SCALED = 8
+"""How often a table is scaled to its margins in turn; they are all but met after a few times."""
+
 
 def find_intersections(sets: Iterable[Sequence[str]]) -> tuple[frozenset[str], ...]:
     """Every set that two or more of the attribute sets have in common, smallest first [001, Sec. 8.2.1].
@@ -109,6 +112,38 @@ def settle(
             whole = max(settled[0].total(), 0.0) if settled else 0.0
         settled = tuple(Table(table.axes, mend(table.values, whole)) for table in settled)
     return settled
+
+
+def restore_margins(tables: Sequence[Table], agreed: Sequence[Table]) -> tuple[Table, ...]:
+    """The tables with the margins of single attributes that the least-squares fit `agreed` has, as far as they can.
+
+    Cells that may not be negative are too high where they are small, and over many of them that adds up: a rare level
+    would be published as too frequent. The sums over noisy cells have no such bias, so each is found from the smallest
+    table that has it, kept from going negative, and the tables of several attributes are scaled to them in turn
+    [Deming & Stephan 1940].
+    """
+    margins: dict[str, Array] = {}
+    for table in sorted(agreed, key=lambda found: found.cells):
+        for name in table.axes:
+            if name not in margins:
+                margins[name] = project_on_simplex(table.project([name]).values, max(table.total(), 0.0))
+    return tuple(_scale(table, [margins[name] for name in table.axes]) for table in tables)
+
+
+def _scale(table: Table, margins: Sequence[Array]) -> Table:
+    total = table.total()
+    if not margins or total <= 0 or any(margin.sum() <= 0 for margin in margins):
+        return table
+    if len(margins) == 1:
+        return Table(table.axes, margins[0] * (total / margins[0].sum()))
+    values = np.array(table.values, dtype=np.float64)
+    for _ in range(SCALED):
+        for axis, margin in enumerate(margins):
+            others = tuple(k for k in range(values.ndim) if k != axis)
+            found = values.sum(axis=others, keepdims=True)
+            wanted = (margin * (total / margin.sum())).reshape(found.shape)
+            values *= np.divide(wanted, found, out=np.ones_like(found), where=found > 0)
+    return Table(table.axes, values)
 
 
 def clamp(values: npt.ArrayLike, total: float) -> Array:

@@ -1,20 +1,119 @@
-"""Counts shrunk towards what is expected, conditionals that follow coarser ones, and those that keep a margin."""
+"""Noisy tables drawn towards what is simpler, by as much as their noise says: levels to neighbours, cells to margins.
+
+`consistency.settle` takes every noisy cell at its word. Where noise is as large as the counts, that is not the best
+guess: a table of a hundred levels with a few rows each becomes a row of spikes. Both steps here leave what stands out
+from the noise where it is, and shrink what noise explains to what larger sums say, which are known better.
+
+Conditionals are smoothed likewise: those that seldom apply follow coarser ones, and all keep a margin.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from discreet.values.table import Array
+from discreet.compute.consistency import (
+    project_on_simplex,
+    reconcile,
+    restore_margins,
+    settle,
+    weigh_by_precision,
+)
+from discreet.values.schema import Schema
+from discreet.values.table import Array, Table
 
+MANY_LEVELS = 8
+"""Fewer levels have too few halves to tell noise from what is there."""
+STANDS_OUT = 3.0
+"""A difference of so many standard deviations is kept as it is."""
+SHIFTS = (0, 1, 2, 3)
+"""Where the halves begin, besides an eighth, a fifth and a third of the levels further on; the mean over several has no
+steps at places that mean nothing."""
+LEAST = 1e-9
+"""No cell is expected to hold less than this part of all rows."""
+FITTED = 8
+"""Rounds of proportional fitting in which a table of three and more attributes is expected from its margins."""
 TINY = 1e-5
 """A factor below this says no more than this in a mean of logarithms."""
 SWEEPS = 4
 """How often a margin and the sums of the conditionals are restored in turn; each leaves a small part of the gap."""
 NEVER = 1e-12
 """No conditional probability is raked below this."""
+
+
+def estimate_tables(
+    noisy: Sequence[Table],
+    variances: Sequence[float],
+    ordered: Mapping[str, int],
+    *,
+    rounds: int,
+    total: float | None = None,
+) -> tuple[Table, ...]:
+    """One table for each set that was measured, non-negative, agreeing, and shrunk by its noise.
+
+    Tables of one set are averaged by precision and all made to agree. Then the margins of attributes with many levels
+    in order, of which `ordered` says how many, are shrunk by `shrink_levels`, and tables of two and more attributes,
+    which follow these margins, by `shrink_cells`; last, they are scaled to the margins of single attributes. The total
+    is the one that the tables agree on, or the public one.
+    """
+    measured, spreads = _average(noisy, variances)
+    weights = [*weigh_by_precision(measured, spreads)]
+    tables = [*reconcile(measured, weights)]
+    whole = max(tables[0].total(), 0.0) if total is None else total
+    if whole <= 0:
+        return settle(measured, weights, rounds=1, total=whole)
+    singles = _shrink_singles(tables, weights, ordered, whole)
+    if singles:
+        tables, weights = [*tables, *singles], [*weights, *(math.inf for _ in singles)]
+        tables = [*reconcile(tables, weights)]
+    shrunk = [
+        shrink_cells(table, whole, variance) if len(table.axes) > 1 else table
+        for table, variance in zip(tables, spreads, strict=False)
+    ]
+    settled = settle([*shrunk, *singles], weights, rounds=rounds, total=whole)[: len(shrunk)]
+    return restore_margins(settled, tables)
+
+
+def count_ordered(schema: Schema) -> dict[str, int]:
+    """How many levels of each attribute are in order: all but those of missing and other values; 0 of mere names."""
+    numbers = ("integer", "decimal", "date", "datetime")
+    return {
+        found.name: (found.size - (found.missing is not None) - (found.other is not None))
+        * (found.ordered or found.type in numbers)
+        for found in schema
+    }
+
+
+def shrink_levels(noisy: Array, variance: float) -> Array:
+    """Counts of levels in order, noise of one variance in each, shrunk towards even spreading inside nested halves.
+
+    An interval of levels with the sum s is cut in two; what its left part holds beyond its share by length,
+    d = l − s·(length of l)/(length), has the noise variance v·|l|·|r|/(|l| + |r|), independent of all other d: the Haar
+    basis. Of the d of one depth, those that stand out from the noise are kept, and the others take the factor
+    1 − Σ E[z²]/Σ z² that leaves the least squared error [James and Stein 1961], with E[z²] that of noise below the
+    threshold. Counts may go negative; their sum is kept.
+    """
+    levels = len(noisy)
+    shifts = sorted({*SHIFTS, levels // 8, levels // 5, levels // 3})
+    return np.asarray(np.mean([_shrink_halves(noisy, variance, shift) for shift in shifts], axis=0))
+
+
+def shrink_cells(table: Table, total: float, variance: float) -> Table:
+    """A table of two and more attributes, its cells drawn to what the margins over all attributes but one make likely.
+
+    The expected counts E are those of largest entropy with the margins of the nearest table of this total without
+    negative cells. True counts vary around E by φ·E, φ being measured (`measure_spread`), noisy ones by the
+    noise besides; so a cell where little is expected is set to that, and where attributes depend on each other beyond
+    the margins φ is large, and cells stay where they are.
+    """
+    if variance <= 0:
+        return table
+    near = project_on_simplex(table.values, total)
+    expected = np.maximum(_expect(near), LEAST * total)
+    spread = measure_spread(table.values, expected, variance, 0.0) * expected
+    return Table(table.axes, shrink_counts(table.values, expected, spread, variance, heavy=False))
 
 
 def shrink_counts(
@@ -47,6 +146,84 @@ def measure_spread(noisy: Array, expected: Array, variance: float, deviations: f
         5.0 * expected.size
     )
     return max(float(excess / (trust * expected).sum()), 1.0)
+
+
+def _shrink_singles(
+    tables: Sequence[Table], weights: Sequence[float], ordered: Mapping[str, int], total: float
+) -> list[Table]:
+    """The margins of attributes with many levels in order, shrunk by the noise that all tables together leave in them.
+
+    A cell of a margin of m levels that a table has with the weight w = 1/(variance·cells) has the precision m·w there.
+    """
+    found = []
+    for name, levels in ordered.items():
+        holders = [i for i, table in enumerate(tables) if name in table.axes]
+        if levels < MANY_LEVELS or not holders:
+            continue
+        values = np.array(tables[holders[0]].project((name,)).values, dtype=np.float64)
+        precision = values.size * math.fsum(weights[i] for i in holders)
+        if precision < math.inf:
+            values[:levels] = shrink_levels(values[:levels], 1.0 / precision)
+        found.append(Table((name,), project_on_simplex(values, total)))
+    return found
+
+
+def _shrink_halves(noisy: Array, variance: float, shift: int) -> Array:
+    """The estimate for one place where the halves begin."""
+    levels = len(noisy)
+    length = 1 << (levels + shift - 1).bit_length()
+    sums, widths = np.zeros(length), np.zeros(length)
+    sums[shift : shift + levels], widths[shift : shift + levels] = noisy, 1.0
+    depths = []
+    while len(sums) > 1:
+        depths.append((sums, widths))
+        sums, widths = sums[0::2] + sums[1::2], widths[0::2] + widths[1::2]
+    for finer, wide in reversed(depths):
+        left, right = wide[0::2], wide[1::2]
+        both = np.maximum(left + right, 1.0)
+        share = left / both
+        beyond = finer[0::2] - share * (finer[0::2] + finer[1::2])
+        scores = np.divide(
+            beyond**2 * both, variance * left * right, out=np.zeros_like(both), where=left * right > 0
+        )
+        quiet = (left * right > 0) & (scores <= STANDS_OUT**2)
+        energy = float(scores[quiet].sum())
+        factor = max(0.0, 1.0 - _QUIET_ENERGY * np.count_nonzero(quiet) / energy) if energy > 0 else 0.0
+        first = share * sums + np.where(quiet, factor, 1.0) * beyond
+        sums = np.column_stack([first, sums - first]).ravel()
+    return sums[shift : shift + levels]
+
+
+_QUIET_ENERGY = 1 - math.sqrt(2 / math.pi) * STANDS_OUT * math.exp(-(STANDS_OUT**2) / 2) / math.erf(
+    STANDS_OUT / math.sqrt(2)
+)
+"""E[z²] of a normal z that is below the threshold."""
+
+
+def _expect(values: Array) -> Array:
+    """The array of largest entropy with these margins over all axes but one."""
+    found = np.full(values.shape, 1.0)
+    for _ in range(1 if values.ndim == 2 else FITTED):
+        for axis in range(values.ndim):
+            goal, now = values.sum(axis=axis, keepdims=True), found.sum(axis=axis, keepdims=True)
+            found = found * np.divide(goal, now, out=np.zeros_like(goal), where=now > 0)
+    return found
+
+
+def _average(noisy: Sequence[Table], variances: Sequence[float]) -> tuple[list[Table], list[float]]:
+    """The tables of each set as one, averaged by precision, and its variance."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for i, table in enumerate(noisy):
+        groups.setdefault(table.axes, []).append(i)
+    tables, spreads = [], []
+    for axes, members in groups.items():
+        exact = [i for i in members if variances[i] <= 0]
+        parts = dict.fromkeys(exact, 1.0) or {i: 1 / variances[i] for i in members}
+        whole = sum(parts.values())
+        mean = np.sum([part / whole * noisy[i].values for i, part in parts.items()], axis=0)
+        tables.append(Table(axes, np.asarray(mean)))
+        spreads.append(0.0 if exact else 1 / whole)
+    return tables, spreads
 
 
 def rake_conditionals(cpt: Array, weights: Array, goal: Array) -> Array:

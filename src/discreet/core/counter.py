@@ -101,7 +101,7 @@ class TrueCounts:
         if score.has_model:
             self.counter.check(families)
             return
-        for batch in self._cut(self._find_new(families, score)):
+        for batch in cut_families(self._find_new(families, score), self.sizes):
             self.counter.check(batch)
 
     def evaluate(self, families: Sequence[Family], score: Score) -> npt.NDArray[np.float64]:
@@ -113,7 +113,7 @@ class TrueCounts:
         if len(known) + len(new) > MOST_KNOWN:
             known.clear()
             new = list(dict.fromkeys(families))
-        for batch in self._cut(new):
+        for batch in cut_families(new, self.sizes):
             known.update(zip(batch, score.evaluate(self.counter.count(batch)).tolist(), strict=True))
         return np.fromiter(map(known.__getitem__, families), dtype=np.float64, count=len(families))
 
@@ -134,16 +134,17 @@ class TrueCounts:
         known = self._known.get((type(score), score.name), {})
         return list(dict.fromkeys(family for family in families if family not in known))
 
-    def _cut(self, families: Sequence[Family]) -> Iterator[list[Family]]:
-        """Batches of a bounded number of cells."""
-        batch: list[Family] = []
-        held = 0
-        for family in families:
-            cells = math.prod(self.sizes.get(name, 1) for name in family)
-            if batch and held + cells > BATCH_CELLS:
-                yield batch
-                batch, held = [], 0
-            batch.append(family)
-            held += cells
-        if batch:
+
+def cut_families(families: Sequence[Family], sizes: Mapping[str, int]) -> Iterator[list[Family]]:
+    """Batches of a bounded number of cells."""
+    batch: list[Family] = []
+    held = 0
+    for family in families:
+        cells = math.prod(sizes.get(name, 1) for name in family)
+        if batch and held + cells > BATCH_CELLS:
             yield batch
+            batch, held = [], 0
+        batch.append(family)
+        held += cells
+    if batch:
+        yield batch

@@ -26,8 +26,8 @@ from discreet.rows.draft.prepared import DECIMALS, FORMS, PLACES, Given, Prepare
 from discreet.rows.readers.texts import NULLS
 from discreet.values.budget import ApproxDP, Finite, allow, choose_budget, keep_delta, price
 from discreet.values.errors import DataError, SchemaError
+from discreet.values.measurement import DiscreteLaplace
 from discreet.values.schema import Attribute, Schema
-from discreet.values.schema.bins import Bins
 from discreet.values.schema.reading import Reading
 from discreet.values.text import show
 from discreet.values.unit import Unit
@@ -100,8 +100,10 @@ class _Desk:
     bill: list[Finite]
     """What was paid so far."""
 
-    def measure(self, attributes: Sequence[Attribute], part: Fraction, stage: str) -> list[tuple[Any, float]]:
-        """One noisy table for each attribute, with the deviation of its noise."""
+    def measure(
+        self, attributes: Sequence[Attribute], part: Fraction, stage: str
+    ) -> list[tuple[Any, float, bool]]:
+        """One noisy table for each attribute, with the deviation of its noise and whether it is Laplace."""
         from discreet.entrance import open_airlock
 
         schema = Schema(tuple(attributes))
@@ -116,7 +118,10 @@ class _Desk:
                 noise=choose_noise(self.share),
                 request=f"{self.key}/{stage}",
             )
-        return [(table.noisy.values, float(np.sqrt(table.law.variance))) for table in found]
+        return [
+            (table.noisy.values, float(np.sqrt(table.law.variance)), isinstance(table.law, DiscreteLaplace))
+            for table in found
+        ]
 
     def discover(self, columns: Sequence[Given], part: Fraction, delta: Fraction) -> list[dict[str, int]]:
         """The values of columns of texts that enough rows hold."""
@@ -217,8 +222,11 @@ def _ask_forms(desk: _Desk, columns: Sequence[Given]) -> dict[str, Form]:
     attributes = [Attribute.of(column.form, FORMS) for column in asked]
     measured = desk.measure(attributes, FORM_SHARE, "forms")
     return {
-        column.name: read_form(dict(zip(FORMS, map(float, counts), strict=True)), deviation, column.kind)
-        for column, (counts, deviation) in zip(asked, measured, strict=True)
+        # Laplace noise passes ten of its deviations as seldom as a Gaussian five.
+        column.name: read_form(
+            dict(zip(FORMS, map(float, counts), strict=True)), deviation * (2 if heavy else 1), column.kind
+        )
+        for column, (counts, deviation, heavy) in zip(asked, measured, strict=True)
     }
 
 
@@ -236,9 +244,9 @@ def read_form(counts: Mapping[str, float], deviation: float, kind: str) -> Form:
     if held["true or false"] >= NEARLY * total:
         return ("boolean",)
     if kind == "number" or numbers >= NEARLY * total:
-        # One of eight forms passes three deviations by chance once in a hundred times: few cells must pass five.
+        # One of eight forms passes five deviations by chance once in a hundred thousand times: few cells must pass six.
         most = max(held[form] for form in DECIMALS)
-        held = {form: count if count > min(5 * deviation, most / 2) else 0.0 for form, count in held.items()}
+        held = {form: count if count > min(6 * deviation, most / 2) else 0.0 for form, count in held.items()}
         numbers = sum(held[form] for form in DECIMALS)
         places, below = 0, held["whole"]
         while places <= PLACES and below < 0.995 * numbers:
@@ -278,8 +286,8 @@ def _ask_numbers(desk: _Desk, columns: Sequence[Given], forms: Mapping[str, Form
         ]
         measured = desk.measure(attributes, part, f"round {i + 1}")
         following: dict[str, Cells] = {}
-        for (name, cells), (counts, deviation) in zip(open_cells.items(), measured, strict=True):
-            found = cells.measure(counts[: len(cells.edges) - 1], deviation)
+        for (name, cells), (counts, deviation, heavy) in zip(open_cells.items(), measured, strict=True):
+            found = cells.measure(counts[: len(cells.edges) - 1], deviation, heavy)
             done[name] = found.agree(before[name]) if name in before else found
             before[name] = done[name]
             finer = done[name].split()
@@ -320,7 +328,7 @@ def _make_bins(column: Given, cells: Cells, form: Form) -> Attribute | None:
     try:
         return Attribute.binned(
             column.name,
-            Bins(edges),
+            cells.pin(edges),
             type="integer" if whole else "decimal",
             decimals=decimals,
             missing="missing",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from discreet.core.queries import Query
 from discreet.learning.learner import find_learner
@@ -13,11 +14,14 @@ from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.formats.digits import DIGITS
 from discreet.networks.formats.documents import MAX_BYTES
 from discreet.values.budget import ZCDP, Finite, price
-from discreet.values.errors import BudgetError, FormatError, TooLarge
+from discreet.values.errors import BudgetError, BudgetWarning, FormatError, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.table import count_cells
 from discreet.values.unit import Unit
+
+if TYPE_CHECKING:
+    from discreet.core.ledger import Ledger
 
 CELL_BYTES = (DIGITS + 8) + 12
 """What a cell takes in a document: a probability such as 1.234567891e-05 with its comma, and a noisy count."""
@@ -61,6 +65,27 @@ def require_readable(schema: Schema, dag: DAG | None) -> None:
         f"the release would take about {length / 2**20:,.0f} MB, and {MAX_BYTES / 2**20:.0f} MB is the most that is "
         f"read: the table of {widest[-1]!r} has {cells:,} cells; give it fewer parents, or attributes fewer levels"
     )
+
+
+def read_options(options: Mapping[str, Any] | None, schema: Schema, dag: DAG | None) -> dict[str, Any]:
+    """The options of a learner; a prior may be a posterior or the path of one, whose α are then given in numbers."""
+    from discreet.networks.formats.release import read
+    from discreet.networks.posterior import Posterior
+
+    found = dict(options or {})
+    prior = found.get("prior")
+    if isinstance(prior, str | os.PathLike):
+        prior = read(prior)
+        if not isinstance(prior, Posterior):
+            where = os.fspath(found["prior"])
+            raise FormatError(
+                f"{where}: a prior is a posterior (.json), which --learner laplace or fourier make"
+            )
+    if isinstance(prior, Posterior):
+        if dag is None:
+            raise FormatError("a prior is for the tables of a graph: give the graph, too")
+        found["prior"] = prior.pseudo_counts(schema, dag)
+    return found
 
 
 def require_startable(
@@ -124,3 +149,21 @@ def find_beside(out: Path) -> Path | None:
     """The release that is about to be written over, or the folder that it is in; None if there is none."""
     found = plan_files(out)["release"]
     return found if found.exists() else None
+
+
+def add_debits(book: Ledger, account: str) -> Finite | None:
+    """What this process itself has debited from an account; None if nothing."""
+    mine = [entry.cost for entry in book.entries(account) if entry.hash in book.debited]
+    return sum(mine[1:], mine[0]) if mine else None
+
+
+def warn_of_noise(schema: Schema, spend: Finite, budget: Finite | None, unit: Unit | None) -> None:
+    """Say before anything is paid that a budget is too small for dependence, and what would help."""
+    from discreet.learning.advice import advise_dependence
+
+    protected = unit or Unit.ADD_REMOVE
+    advice = advise_dependence(
+        schema, spend=price(spend, budget or spend), unit=protected.fix(1) if protected.is_open else protected
+    )
+    if advice is not None:
+        warnings.warn(advice, BudgetWarning, stacklevel=3)

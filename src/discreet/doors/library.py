@@ -48,7 +48,7 @@ def plan(
 
     `rows` is your guess of how many there are; everything else is what `release` takes.
     """
-    from discreet.doors.feasible import require_meaningful, require_readable
+    from discreet.doors.feasible import read_options, require_meaningful, require_readable
     from discreet.judge.preview import rehearse
 
     declared = read_schema(schema)
@@ -70,7 +70,7 @@ def plan(
         unit=protected,
         learner=learner,
         rows=rows,
-        options=options,
+        options=read_options(options, declared, dag),
     )
 
 
@@ -85,6 +85,7 @@ def buy_width(
     unit: Unit | str | None = None,
     person: str | None = None,
     at_most: int | str | None = None,
+    per_person: str | None = None,
     learner: str | None = None,
     options: Mapping[str, Any] | None = None,
     intervals: str = "guaranteed",
@@ -104,9 +105,10 @@ def buy_width(
             unit=unit,
             person=person,
             at_most=at_most,
+            per_person=per_person,
             learner=learner,
             options=options,
-            **{kind: amount},  # type: ignore[arg-type]
+            **{kind: amount},
         )
 
     if kind not in ("epsilon", "rho"):
@@ -187,9 +189,9 @@ def audit(
     members are private and no budget pays for the result: it is for the custodian only.
     """
     from discreet.entrance import read_rows
+    from discreet.judge.attacks.overlap import refuse_shared
     from discreet.judge.attacks.units import Units
     from discreet.judge.audit import audit_codes
-    from discreet.judge.overlap import refuse_shared
     from discreet.rows.people import draw_key
 
     published = _open_published(release, schema=schema, graph=graph).promising(promise)

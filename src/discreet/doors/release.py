@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, find_learner
+from discreet.learning.learner import (
+    CHOOSY,
+    OF_POSTERIORS,
+    WITHOUT_GRAPH,
+    choose_learner,
+    learn_network,
+)
 from discreet.networks.formats.release import Release as Document
 from discreet.networks.formats.release import describe_words, list_software, make_release, write_release
 from discreet.networks.formats.release import read as read_file
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from discreet.judge.explorer.page import Frame
     from discreet.judge.trust.witness import Witness
     from discreet.judge.verify import Verification
+    from discreet.learning.custodians.agreement import Agreement
     from discreet.learning.greedy import Progress
     from discreet.networks.answer import Answer, Decision, Explanation, Figure
     from discreet.networks.credal import CredalNetwork
@@ -150,8 +157,7 @@ class Release(Document):
         return self.network.sample(n, rng=rng, given=given, balanced=balanced)
 
     def ensemble(self, count: int, *, rng: int) -> tuple[Network, ...]:
-        """So many plausible networks of the population, given the noise and the sampling; tables drawn from them are
-        combined by `dc.combine`."""
+        """So many plausible networks of the population; what tables drawn from them say is pooled by `dc.pool`."""
         from discreet.networks.ensemble import draw_networks
 
         return draw_networks(self.network, count, rng=rng)
@@ -171,6 +177,9 @@ class Release(Document):
             self.network.write_bif(paths["network"], digest_release(self))
             write_report(self, paths["report"], doubt=doubt)
             write_explorer(self, paths["explorer"], report=paths["report"].name, doubt=doubt)
+            if self.provenance.learner in OF_POSTERIORS:
+                paths["posterior"] = paths["release"].parent / "posterior.json"
+                self.posterior().write(paths["posterior"])
         # The document comes last, so that where it is, the rest is.
         write_release(self, paths["release"])
         return paths
@@ -207,6 +216,13 @@ class Release(Document):
             words += f"; noise is expected to change a conditional by {mean:.3f} on average (L1, at most 2)"
         return words
 
+    def posterior(self) -> Posterior:
+        """The Dirichlet posterior that the learners laplace and fourier release; the network holds its means."""
+        from discreet.judge.replay import replay_posterior
+        from discreet.networks.formats.digits import round_posterior
+
+        return round_posterior(replay_posterior(self.network))
+
     def verify(self, ledger: Ledger | str | os.PathLike[str] | None = None) -> Verification:
         """Derive everything again that can be derived, also from the ledger if that is given."""
         from discreet.doors.library import verify
@@ -216,9 +232,10 @@ class Release(Document):
 
 def release(
     data: Any,
-    schema: SchemaLike,
+    schema: SchemaLike = None,
     graph: Any = None,
     *,
+    plan: Agreement | str | os.PathLike[str] | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
     rho: Number | None = None,
@@ -251,14 +268,23 @@ def release(
     for good. Without a ledger nothing remembers what was spent: for simulations only.
     A draft whose guesses nobody has reviewed is refused, unless `accept_guesses` says that what it took from the rows
     may be published. `learner` and its `options` are those of `discreet.learn`; `progress` is told how far a search for
-    the graph is. `about` is what you say of it yourself (title, description, population, period, collection, contact,
+    the graph is. A `plan` that custodians share (`discreet.agree`) stands for schema, graph, unit and cost; then
+    the account is a custodian of it, and the release a part for `discreet.combine`.
+    `about` is what you say of it yourself (title, description, population, period, collection, contact,
     licence): a mapping, or the path of a TOML file. It is published with the release.
     A `witness` is a file or folder elsewhere with releases or anchors of the ledger: one that was rolled back behind
     them is refused before anything is spent, and the new anchor is added to it. Releases in the folder `beside` which
     this one will lie are looked at in the same way.
     """
-    from discreet.doors.feasible import require_meaningful, require_readable, require_startable
-    from discreet.entrance import name_bound, open_airlock
+    from discreet.doors.feasible import (
+        add_debits,
+        read_options,
+        require_meaningful,
+        require_readable,
+        require_startable,
+        warn_of_noise,
+    )
+    from discreet.entrance import find_unit, name_bound, open_airlock
 
     words = None
     if about is not None:
@@ -270,7 +296,14 @@ def release(
         from discreet.judge.trust.witness import find_witnesses, note_anchor, require_latest
 
         witnesses = find_witnesses(witness, beside)
-    spend = choose_budget(epsilon=epsilon, delta=delta, rho=rho)
+    own = (epsilon, delta, rho) != (None, None, None)
+    if plan is not None:
+        from discreet.doors.publishing import read_plan
+
+        agreed = read_plan(plan, account, schema, graph, learner, unit or person)
+        schema, graph, learner, unit = agreed.schema, agreed.dag, "planned", agreed.unit
+        options = {"agreed": agreed.describe(), **({} if own else {"noise": agreed.noise})}
+    spend = choose_budget(epsilon=epsilon, delta=delta, rho=rho) if own or plan is None else agreed.cost
     require_meaningful(spend)
     declared = read_schema(schema) if accept_guesses else read_reviewed(schema)
     dag = None if graph is None else read_dag(graph, declared)
@@ -279,13 +312,16 @@ def release(
 
         require_narrow(declared, dag)
     name = choose_learner(learner, dag)
-    learn = find_learner(name)
+    options = read_options(options, declared, dag)
     require_readable(declared, dag)
     protected, whole_budget = Unit.choose(unit, person, at_most, per_person), read_whole(budget)
-    if create:
-        require_startable(
-            declared, dag, name, options or {}, spend=spend, budget=whole_budget, unit=protected
-        )
+    if create or name in CHOOSY:
+        # A bound on a person's rows may be paid for first, so a unit that the learner refuses is refused before that.
+        asked = protected or (None if ledger is None or account is None else find_unit(ledger, account))
+        require_startable(declared, dag, name, options, spend=spend, budget=whole_budget, unit=asked)
+    key = request or name_request(account, declared, dag, spend, name, options)
+    if name == "adaptive" and not options.get("sets"):
+        warn_of_noise(declared, spend, whole_budget, protected)
     books: list[Ledger] = []
 
     def inspect(book: Ledger) -> None:
@@ -293,7 +329,6 @@ def release(
         if witnesses:
             require_latest(book, witnesses)
 
-    key = request or name_request(account, declared, dag, spend, name, options or {})
     with open_airlock(
         data,
         declared,
@@ -311,10 +346,10 @@ def release(
     ) as airlock:
         whole = price(spend, airlock.budget)
         rest = whole if (paid := airlock.cost_of(name_bound(key))) is None else whole - paid
-        arguments = {"spend": rest, "request": key, **(options or {})}
+        arguments = {"spend": rest, "request": key, **options}
         if name in WITHOUT_GRAPH:
             arguments["progress"] = progress
-        network = learn(airlock, **arguments) if dag is None else learn(airlock, dag, **arguments)
+        network = learn_network(name, airlock, *([] if dag is None else [dag]), **arguments)
         if network.provenance and network.provenance.statement and not network.provenance.statement.durable:
             warnings.warn(
                 "no ledger remembers what this release cost, so the same rows can be asked again for nothing: it is a "
@@ -325,15 +360,9 @@ def release(
         made = make_release(network, words)
         if witness is not None:
             note_anchor(witness, made.provenance.statement)
-        amount = _add_debits(books[-1], airlock.account.name)
+        amount = add_debits(books[-1], airlock.account.name)
         receipt = Receipt(key, amount is not None, isinstance(airlock.loss, Infinite), amount)
         return Release(made.network, made.promise, made.software, words, receipt)
-
-
-def _add_debits(book: Ledger, account: str) -> Finite | None:
-    """What this process itself has debited from an account; None if nothing."""
-    mine = [entry.cost for entry in book.entries(account) if entry.hash in book.debited]
-    return sum(mine[1:], mine[0]) if mine else None
 
 
 def read(path: str | os.PathLike[str]) -> Release | Network | CredalNetwork | Posterior:
@@ -414,5 +443,8 @@ def name_request(
     """A request id that follows from the question, so that whoever asks the same again gets the same answer."""
     graph = None if dag is None else [[name, list(dag.parents_of(name))] for name in dag.nodes]
     question = [account, schema.to_json(), graph, spend.to_json(), learner, dict(options)]
-    text = json.dumps(question, sort_keys=True, default=str)
+    # An array as its numbers: as text, a long one would be cut short, and two priors would be one question.
+    text = json.dumps(
+        question, sort_keys=True, default=lambda found: getattr(found, "tolist", found.__str__)()
+    )
     return f"release-{hashlib.sha256(text.encode()).hexdigest()[:16]}"

@@ -9,13 +9,13 @@ from typing import Any
 
 from discreet.judge.attacks.ceiling import limit_power
 from discreet.judge.attacks.codes import Codes
+from discreet.judge.attacks.overlap import refuse_overlap
 from discreet.judge.attacks.power import ERRORS, PowerAtError
 from discreet.judge.attacks.published import Published, is_finite
 from discreet.judge.attacks.tracing import Tracing, trace
 from discreet.judge.attacks.units import Units
 from discreet.judge.costs import check_costs
 from discreet.judge.noise_fit import Finding, check_noise, combine
-from discreet.judge.overlap import refuse_overlap
 from discreet.values.errors import DataError
 from discreet.values.unit import Unit
 

@@ -10,6 +10,7 @@ from discreet.papers.parameters.subsample import Subsampling
 from discreet.values.budget import Infinite, PureDP
 from discreet.values.errors import DiscreetError
 from discreet.values.measurement import DiscreteLaplace, Exact, Measurement
+from discreet.values.noise_sum import NoiseSum
 
 
 def check_costs(published: Published) -> tuple[str, ...]:
@@ -30,6 +31,7 @@ def check_noise(tables: Sequence[Measurement]) -> Iterator[str]:
     """The tables whose noise gives away more than they cost; those of one secret sample are paid for together."""
     for table in tables:
         law, cost = table.law, table.cost
+        law = law.widest if isinstance(law, NoiseSum) else law
         if table.rate < 1 or isinstance(cost, Infinite):
             continue
         if isinstance(law, Exact):

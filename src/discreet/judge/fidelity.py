@@ -206,8 +206,7 @@ def _correlate(real: Codes, made: Codes, schema: Schema) -> dict[tuple[str, str]
     middles = {}
     for attribute in schema:
         if attribute.bins is not None:
-            edges = np.asarray(attribute.bins.drawn)
-            middles[attribute.name] = np.append((edges[1:] + edges[:-1]) / 2, np.full(1, np.nan))
+            middles[attribute.name] = np.append(attribute.bins.middles, np.full(1, np.nan))
     found = {}
     for pair in itertools.combinations(middles, 2):
         both = []

@@ -21,10 +21,11 @@ from discreet.judge.attacks.units import Units
 from discreet.judge.tails import chi_squared_tail, pool_p_values
 from discreet.values.errors import MechanismError
 from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Law, Measurement
+from discreet.values.noise_sum import MOST_PARTS, NoiseSum
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Noise = DiscreteLaplace | DiscreteGaussian
+Noise = DiscreteLaplace | DiscreteGaussian | NoiseSum
 
 HISTOGRAM = 200
 """From so many draws on, their histogram is tested as well."""
@@ -183,6 +184,16 @@ def _log_moment_size(law: Noise, t: Floats) -> Floats:
             grown = q * np.exp(t)
             found = math.log1p(-q) - math.log1p(q) + np.log1p(grown) - np.log(1.0 - grown)
         return np.where(grown < 1.0, found, np.inf)
+    if not isinstance(law, DiscreteGaussian):
+        if t[0] > 0:
+            return np.asarray(math.log(2.0) + law.log_moment(t))
+        k = np.unique(np.rint(np.linspace(0.0, float(law.bound(1.0 - 1e-13)), 2**12))).astype(np.int64)
+        weights = (
+            law.pmf(k)
+            * (np.gradient(k.astype(np.float64)) if len(k) > 1 else 1.0)
+            * np.where(k > 0, 2.0, 1.0)
+        )
+        return log_sum(np.outer(t, k) + np.log(weights / weights.sum()), (1,))[:, 0]
     # E e^{t|X|} ≤ 2·E e^{tX}; for small t or below 0 the sum itself, on a grid of at most 2^14 values.
     sigma = math.sqrt(float(law.sigma2))
     k = np.unique(np.rint(np.linspace(0.0, 12.0 * sigma + 12.0, 2**14))).astype(np.float64)
@@ -196,6 +207,8 @@ def _peak(draws: int, law: Noise) -> float:
     """P(Σ of so many draws = 0), by the inversion integral for Laplace; a sum of Gaussians is nearly one itself."""
     if isinstance(law, DiscreteGaussian):
         return float(DiscreteGaussian(law.sigma2 * draws).pmf(0))
+    if not isinstance(law, DiscreteLaplace):
+        return float(NoiseSum(law.parts * draws).pmf(0)) if draws * len(law.parts) <= MOST_PARTS else 1.0
     q = math.exp(-float(1 / law.scale))
     points = min(2**22, 256 + int(64 * float(law.scale) * math.sqrt(draws)))
     angles = 2.0 * math.pi * np.arange(points) / points

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, find_learner
+from discreet.learning.advice import advise_dependence
+from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, learn_network
 from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.budget import ApproxDP, Budget, Finite, PureDP
 from discreet.values.errors import DataError, DiscreetError
 from discreet.values.graph import DAG
-from discreet.values.measurement import Measurement
+from discreet.values.measurement import Measurement, law_from_json
 from discreet.values.schema import Schema
 from discreet.values.text import show
 from discreet.values.unit import Unit
@@ -36,6 +37,8 @@ class Preview:
     """What each private choice would cost, if the learner searches."""
     spend: Finite | None = None
     """What was asked for: an (ε, δ), say, where the learner spends the ρ that it buys."""
+    passes: int = 1
+    """How often rows that are not held in memory would be read, after they were opened."""
     pure_error: float | None = None
     """The mean error that the ε of an (ε, δ) would leave by itself."""
 
@@ -47,7 +50,13 @@ class Preview:
         known = self.network.provenance
         assert known is not None
         whole = known.cost
-        return "\n".join([*self._explain(known, whole), *self._advise(known), CLOSING])
+        return "\n".join(
+            [*self._explain(known, whole), self._explain_passes(), *self._advise(known), CLOSING]
+        )
+
+    def _explain_passes(self) -> str:
+        many = "one pass" if self.passes == 1 else f"{self.passes} passes"
+        return f"Rows that stay on disk or inside an engine would be read once to be checked, and in {many} to count."
 
     def _advise(self, known: Provenance) -> list[str]:
         """What the budget buys, and where a pure ε would be narrower: it needs no δ, but adds up faster."""
@@ -81,6 +90,7 @@ class Preview:
                 for table in known.measurements
             ],
             "choices": [cost.to_json() for cost in self.choices],
+            "passes": self.passes,
             "predicted error": dict(known.predicted_error),
         }
 
@@ -92,7 +102,34 @@ class Preview:
             return [made.explain().rstrip()]
         if known.learner in WITHOUT_GRAPH:
             return self._explain_search(known, str(whole))
+        if not known.measurements:
+            return self._explain_draw(known, str(whole))
         return self._explain_tables(known, str(whole))
+
+    def _explain_draw(self, known: Provenance, whole: str) -> list[str]:
+        """What a posterior would be made of: coefficients with one noise, or points of grids."""
+        if "coefficients" in known.details:
+            law = law_from_json(known.details["coefficients"]["law"])
+            blocks = known.details["coefficients"]["blocks"]
+            cells = sum(len(block["counts"]) for block in blocks)
+            lines = [
+                f"The learner {known.learner} would measure {cells:,} Fourier coefficients of {len(blocks):,} sets for "
+                f"{whole} ({known.unit}), each with noise of ± {np.sqrt(law.variance):.3g}.",
+                "",
+                f"{'attribute':<40} {'expected L1 error':>30}",
+            ]
+            lines += [f"{name[:40]:<40} {error:>30.4f}" for name, error in known.predicted_error.items()]
+            return [*lines, f"(L1 of a conditional, at most 2, for {self.rows:,} rows)"]
+        lines = [
+            f"The learner {known.learner} would draw the network itself at random, for {whole} ({known.unit}). "
+            "No probability of a level would be below its floor:",
+            "",
+            f"{'attribute':<40} {'floor':>12}",
+        ]
+        return [
+            *lines,
+            *(f"{name[:40]:<40} {floor:>12.4g}" for name, floor in known.details["floors"].items()),
+        ]
 
     def _explain_tables(self, known: Provenance, whole: str) -> list[str]:
         lines = [
@@ -155,32 +192,6 @@ class Preview:
         return lines
 
 
-MORE = (2, 5, 10, 20, 50, 100)
-"""How many times the budget is tried, to find one that dependence could be looked for with."""
-
-
-def advise_dependence(schema: Schema, *, spend: Finite, unit: Unit | str, rows: int) -> str | None:
-    """What would help if the budget is too small for a search to look for any dependence; None if it is not."""
-
-    def searches(part: Schema, times: int) -> bool:
-        return bool(rehearse(part, None, spend=spend * times, unit=unit, rows=rows).choices)
-
-    if len(schema) < 2 or searches(schema, 1):
-        return None
-    enough = next((times for times in MORE if searches(schema, times)), None)
-    small = sorted(schema, key=lambda found: found.size)
-    sizes = [
-        size for size in (len(small) // 2, len(small) // 4, len(small) // 8, 4, 2) if 2 <= size < len(small)
-    ]
-    fewer = next((n for n in sizes if searches(Schema(tuple(small[:n])), 1)), None)
-    words = f"With {spend} and {rows:,} rows, {len(schema)} attributes would all be treated as independent."
-    if enough is not None:
-        words += f" {enough} times as much would let dependence be looked for."
-    if fewer is not None:
-        words += f" So would a schema of {fewer} attributes with few levels."
-    return words
-
-
 def rehearse(
     schema: Schema,
     dag: DAG | None,
@@ -198,9 +209,14 @@ def rehearse(
     stage = Rehearsal(schema, unit, spend, rows)
     arguments = {"spend": spend, "request": "preview", **(options or {})}
     graph = [] if dag is None else [dag]
-    network = find_learner(name)(stage, *graph, **arguments)
+    network = learn_network(name, stage, *graph, **arguments)
     return Preview(
-        network, rows, tuple(stage.chosen), spend, _try_pure(schema, dag, spend, unit, name, rows, options)
+        network,
+        rows,
+        tuple(stage.chosen),
+        spend,
+        len(stage.passes),
+        _try_pure(schema, dag, spend, unit, name, rows, options),
     )
 
 

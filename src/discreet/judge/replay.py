@@ -11,18 +11,30 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 from discreet.core.queries import Choice, Keeper, Query, Tables
-from discreet.learning.learner import NOT_OPTIONS, UNWRITTEN, WITH_GRAPH, WITHOUT_GRAPH, find_learner
+from discreet.learning.learner import (
+    NOT_OPTIONS,
+    OF_POSTERIORS,
+    UNWRITTEN,
+    WITH_GRAPH,
+    WITHOUT_GRAPH,
+    find_learner,
+)
 from discreet.learning.rehearsal import Rehearsal
+from discreet.networks.formats.documents import require_list
 from discreet.networks.network import Network
+from discreet.networks.posterior import Posterior
 from discreet.networks.provenance import Provenance
+from discreet.papers.posterior.grid_draws import PosteriorDraw
+from discreet.papers.posterior.linear import LinearStatistics
 from discreet.values.budget import require_finite
-from discreet.values.errors import AirlockError, DataError, DiscreetError
+from discreet.values.errors import AirlockError, DataError, DiscreetError, FormatError, SearchWarning
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.statement import Debit, Statement
-from discreet.values.text import show
+from discreet.values.text import list_some, show
 
 REPLAYED = WITH_GRAPH + WITHOUT_GRAPH
 """Learners whose choices can be read off what they publish."""
@@ -41,6 +53,7 @@ class Replay(Rehearsal):
         super().__init__(network.declared, provenance.unit, require_finite(provenance.cost), rows)
         self._network, self._said = network, said
         self._left = list(provenance.measurements)
+        self._details = provenance.details
         structure = provenance.details.get("structure")
         self._order = list(structure.get("order", ())) if isinstance(structure, Mapping) else []
         choices = provenance.details.get("choices")
@@ -91,7 +104,21 @@ class Replay(Rehearsal):
                         f"the choice of {show(paid.request)} is not the one that was drawn and stored"
                     )
                 return answer
+            case LinearStatistics() | PosteriorDraw():
+                return self._recall(query, request)
         raise Mismatch(f"a {type(query).__name__} is not among what a release publishes")
+
+    def _recall(self, query: LinearStatistics | PosteriorDraw, request: str | None) -> list[Any]:
+        """The coefficients or points that a posterior was made of, if they are those that were drawn and stored."""
+        if isinstance(query, LinearStatistics):
+            stored = [self._details.get("coefficients")]
+        else:
+            stored = list(require_list(self._details.get("points drawn"), "the points drawn"))
+        query.require_answer(stored)
+        paid = self._settle(query.describe()["verb"], query, request)
+        if paid is not None and paid.digest != hashlib.sha256(json.dumps(stored).encode()).hexdigest():
+            raise Mismatch(f"the answer to {show(paid.request)} is not the one that was drawn and stored")
+        return stored
 
     def statement(self, since: int | None = None) -> Statement | None:
         """The published statement."""
@@ -183,8 +210,21 @@ def replay(network: Network, stand_in: Replay | None = None) -> Network:
     provenance = network.provenance
     assert provenance is not None
     stand_in = stand_in or Replay(network, provenance)
-    found = _call(network, provenance, stand_in)
+    with catch_warnings():
+        simplefilter("ignore", SearchWarning)  # whoever learned it was told
+        found = _call(network, provenance, stand_in)
     stand_in.finish()
+    return found.network() if isinstance(found, Posterior) else found
+
+
+def replay_posterior(network: Network) -> Posterior:
+    """The posterior that a release holds the means of, from its published answers."""
+    provenance = network.provenance
+    if provenance is None or provenance.learner not in OF_POSTERIORS:
+        learner = "nobody" if provenance is None else provenance.learner
+        raise FormatError(f"this was learned by {show(learner)}; {list_some(OF_POSTERIORS)} make posteriors")
+    found = _call(network, provenance, Replay(network, provenance))
+    assert isinstance(found, Posterior)
     return found
 
 
@@ -197,10 +237,11 @@ def call_again(network: Network, keeper: Keeper) -> Network:
         obstacle = "groups of levels are not known to numbered levels"
     if obstacle is not None:
         raise DataError(f"no release like this one can be made again: {obstacle}")
-    return _call(network, provenance, keeper)
+    found = _call(network, provenance, keeper)
+    return found.network() if isinstance(found, Posterior) else found
 
 
-def _call(network: Network, provenance: Provenance, keeper: Keeper) -> Network:
+def _call(network: Network, provenance: Provenance, keeper: Keeper) -> Network | Posterior:
     learn = find_learner(provenance.learner)
     chosen = provenance.details["options"]
     if not isinstance(chosen, Mapping) or not NOT_OPTIONS.isdisjoint(chosen):
@@ -213,4 +254,5 @@ def _call(network: Network, provenance: Provenance, keeper: Keeper) -> Network:
     if isinstance(start := arguments.get("start"), Mapping):
         arguments["start"] = DAG.build(start)
     graph = [network.dag] if provenance.learner in WITH_GRAPH else []
-    return learn(keeper, *graph, **arguments)
+    learned: Network | Posterior = learn(keeper, *graph, **arguments)
+    return learned

@@ -53,10 +53,9 @@ def write_report(
 def make_page(release: Release, audit: Audit | None = None, doubt: str = "") -> str:
     """The report as HTML; the same release always gives the same text. One with an audit is for the custodian."""
     network, known = release.network, release.provenance
-    said = known.statement
-    if said is None:
+    if not known.paid:
         raise FormatError("without the statement of the account that paid for it nothing can be promised")
-    loss, name = said.promised, said.account
+    loss, name = known.promised, known.name
     parts = [
         *([] if audit is None else [warn()]),
         _write_head(release, loss, name, doubt),
@@ -65,9 +64,10 @@ def make_page(release: Release, audit: Audit | None = None, doubt: str = "") -> 
         _write_worst(known),
         write_figures(network),
         _write_tables(network, *find_intervals(network)),
-        _write_ledger(said, known),
+        "<h2 id='ledger'>The ledger</h2>",
+        *(_write_ledger(said, part) for said, part in known.paid),
         *([] if audit is None else [write_audit(audit)]),
-        _write_use(network, name, said),
+        _write_use(network, known),
         _write_foot(release),
     ]
     return assemble(f"A private release of {name}", parts, digest_release(release))
@@ -122,7 +122,7 @@ def _write_head(release: Release, loss: Budget, name: str, doubt: str) -> str:
 
 
 def _write_date(known: Provenance) -> str:
-    times = [debit.day for debit in known.statement.debits] if known.statement is not None else []
+    times = [debit.day for said in known.statements for debit in said.debits]
     return f" · {escape(max(times))}" if times else ""
 
 
@@ -319,7 +319,7 @@ def _write_ledger(said: Statement, known: Provenance) -> str:
         else f" (the ρ that the whole budget, {escape(spell(said.budget))}, buys)"
     )
     return (
-        f"<h2 id='ledger'>The ledger</h2><p>Account <strong>{escape(said.account)}</strong>: "
+        f"<p>Account <strong>{escape(said.account)}</strong>: "
         f"{escape(spell(said.spent))} spent of {escape(spell(said.whole))}{bought}, "
         f"of which {escape(spell(known.cost))} on this release.{lasting}</p>"
         f"{draw_shares(_cut_budget(said, known))}"
@@ -335,7 +335,7 @@ def _cut_budget(said: Statement, known: Provenance) -> Sequence[tuple[str, float
     return [("before", float((spent - here) / whole)), ("here", float(here / whole))]
 
 
-def _write_use(network: Network, name: str, said: Statement) -> str:
+def _write_use(network: Network, known: Provenance) -> str:
     last = network.dag.order[-1]
     above = network.dag.parents_of(last)
     given = f" | {above[0]}={network.schema[above[0]].levels[0]}" if above else ""
@@ -344,8 +344,9 @@ def _write_use(network: Network, name: str, said: Statement) -> str:
         "discreet synthesize release.json --rows 10000 --seed 7 --out synthetic.csv\n"
         "discreet verify release.json"
     )
-    anchor = f", ledger anchor {said.events}:{said.head[:12]}…"
-    cite = f"A differentially private Bayesian network of {name}, published with discreet{anchor}."
+    anchors = ", ".join(f"{said.events}:{said.head[:12]}…" for said in known.statements)
+    what = f"A differentially private Bayesian network of {known.name}"
+    cite = f"{what}, published with discreet, ledger anchor {anchors}."
     return (
         "<h2 id='use'>How to use, check and cite it</h2><p>The network is in <code>release.json</code>, and in "
         "<code>network.bif</code> for other Bayesian-network tools. Queries and synthetic rows cost no more privacy, "

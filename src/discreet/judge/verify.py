@@ -14,7 +14,7 @@ from discreet.judge.costs import check_noise, name_table
 from discreet.judge.replay import find_obstacle, replay
 from discreet.judge.trust.verification import ALONE, OPTIONAL, Check, Verification
 from discreet.networks.formats.digits import DIGITS, find_strange, is_published, round_number
-from discreet.networks.formats.documents import MAX_BYTES, load_strictly
+from discreet.networks.formats.documents import MAX_BYTES, load_strictly, parse_document
 from discreet.networks.formats.release import (
     RELEASE,
     Release,
@@ -24,6 +24,7 @@ from discreet.networks.formats.release import (
     state_promise,
 )
 from discreet.networks.formats.signature import check_signature, read_public, write_signature
+from discreet.networks.posterior import POSTERIOR, Posterior
 from discreet.stores.fingerprint import mark_words
 from discreet.values.budget import Budget, Finite, Infinite, require_finite
 from discreet.values.errors import DiscreetError, FormatError
@@ -33,6 +34,11 @@ from discreet.values.text import show
 
 if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
+    from discreet.networks.network import Network
+
+
+REPLAYED_VERBS = ("measure", "select", "measure linear", "draw")
+"""Answers that are held against their digests: tables here, the others when the learner is run again."""
 
 
 __all__ = ["ALONE", "OPTIONAL", "Check", "Verification", "sign_file", "verify", "verify_file"]
@@ -66,6 +72,12 @@ def _verify_bytes(
 ) -> Verification:
     name = os.fspath(path)
     text = decode_text(data, name)
+    if POSTERIOR.names(text):
+        from discreet.judge.posteriors import verify_posterior
+
+        posterior = parse_document(text, name, Posterior.from_json)
+        canonical = POSTERIOR.format_text(posterior.to_json())
+        return _hold_bytes(verify_posterior(posterior, ledger), canonical, data, path, key)
     try:
         release = parse_release(text, name)
     except FormatError as error:
@@ -80,8 +92,18 @@ def _verify_bytes(
         ):
             raise
         return Verification((Check("form", False, str(error)),))
-    found = verify(release, ledger)
-    other = _find_respelling(data, format_release(release).encode(), path)
+    return _hold_bytes(verify(release, ledger), format_release(release), data, path, key)
+
+
+def _hold_bytes(
+    found: Verification,
+    canonical: str,
+    data: bytes,
+    path: str | os.PathLike[str],
+    key: str | os.PathLike[str] | None,
+) -> Verification:
+    """What was checked of a document, and whether its bytes are those that discreet writes and the key vouches for."""
+    other = _find_respelling(data, canonical.encode(), path)
     form = found.checks[0] if other is None else Check("form", False, other)
     signed = [] if key is None else [_run("signature", lambda: _check_signature(path, data, key))]
     return Verification((form, *found.checks[1:], *signed))
@@ -118,6 +140,10 @@ def _find_respelling(data: bytes, canonical: bytes, path: str | os.PathLike[str]
 
 def verify(release: Release, ledger: Ledger | None = None) -> Verification:
     """Check a release against itself, and against the ledger that paid for it if that is given."""
+    if release.provenance.parts:
+        from discreet.judge.publishing.joint import verify_joint
+
+        return verify_joint(release, ledger)
     steps: list[tuple[str, Callable[[], str]]] = [
         ("noise", lambda: _check_noise(release)),
         ("costs", lambda: _check_costs(release)),
@@ -156,6 +182,8 @@ def _check_noise(release: Release) -> str:
             raise _Problem(f"{name_table(found)} protects {found.unit}, the release {known.unit}")
     for problem in check_noise(known.measurements):
         raise _Problem(problem)
+    if not known.measurements:
+        return "no table was measured; the learner is held to its noise when it is run again"
     return f"every table has at least the noise that it paid for ({known.unit})"
 
 
@@ -203,11 +231,13 @@ def _check_answers(release: Release) -> str:
         stored = json.dumps([found.to_json() for found in tables]).encode()
         if debit.tables and hashlib.sha256(stored).hexdigest() != debit.digest:
             raise _Problem(f"the tables of {show(debit.request)} are not those that were drawn and stored")
-    strange = [debit for debit in debits if debit.verb not in ("measure", "select")]
+    strange = [debit for debit in debits if debit.verb not in REPLAYED_VERBS]
     if strange:
         what = f"{show(strange[0].request)} ({show(strange[0].verb)})"
         raise _Unchecked(f"the answer to {what} is no table that could be held against its digest")
     count = sum(1 for debit in debits if debit.tables)
+    if not count:
+        return "no table was measured; other answers are held against their digests when the learner is run again"
     return f"the tables are those of {count} stored answer{'s' * (count != 1)}"
 
 
@@ -251,8 +281,16 @@ def _check_numbers(release: Release) -> str:
     obstacle = find_obstacle(known)
     if obstacle is not None:
         raise _Unchecked(obstacle)
-    again = replay(network)
-    assert again.provenance is not None
+    compare_networks(replay(network), network)
+    return (
+        f"{known.learner}, run again on the published tables, gives the same network to all {DIGITS} digits"
+    )
+
+
+def compare_networks(again: Network, network: Network) -> None:
+    """Refuse a published network that is not the one that was derived again, to every published digit."""
+    known = network.provenance
+    assert again.provenance is not None and known is not None
     if again.dag != network.dag:
         raise _Problem("the learner finds another graph from these answers")
     if json.dumps(again.schema.to_json()) != json.dumps(network.schema.to_json()):
@@ -271,9 +309,6 @@ def _check_numbers(release: Release) -> str:
         different = next(_compare(mine_, published_), None)
         if different is not None:
             raise _Problem(f"{what} do not follow from the measurements: {different}")
-    return (
-        f"{known.learner}, run again on the published tables, gives the same network to all {DIGITS} digits"
-    )
 
 
 def _compare(mine: object, published: object, where: str = "") -> Iterator[str]:

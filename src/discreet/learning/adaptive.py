@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.compute.clique_model import CliqueModel, ModelTree
-from discreet.compute.consistency import settle, weigh_by_precision
 from discreet.compute.entropy import fit_margins
+from discreet.compute.smoothing import count_ordered, estimate_tables
 from discreet.learning.attribute_sets import (
     MOST_CANDIDATES,
     Set,
@@ -27,8 +27,8 @@ from discreet.learning.attribute_sets import (
     list_pairs,
     prune,
 )
-from discreet.learning.greedy import Progress, count_rows, noise_for, predict_noise
-from discreet.learning.learner import stated
+from discreet.learning.greedy import Progress
+from discreet.learning.learner import count_rows, noise_for, predict_noise, stated
 from discreet.learning.privbayes import privbayes
 from discreet.learning.search_prices import Prices, Rates, price_choice, price_singles, price_unit, read_part
 from discreet.networks.network import Network
@@ -137,9 +137,10 @@ class _Search:
     def fit(self) -> CliqueModel:
         """The model of everything that was measured so far; takes a better number of rows from it, too."""
         noisy = [found.noisy for found in self.measured]
-        weights = weigh_by_precision(noisy, [found.law.variance for found in self.measured])
         public = float(self.airlock.rows) if self.airlock.unit.fixes_rows else None
-        tables = settle(noisy, weights, remedy="project", rounds=ROUNDS, total=public)
+        variances = [found.law.variance for found in self.measured]
+        ordered = count_ordered(self.airlock.schema)
+        tables = estimate_tables(noisy, variances, ordered, rounds=ROUNDS, total=public)
         self.rows = max(1.0, tables[0].total())
         if tables[0].total() <= 0:  # so few rows that noise left nothing of them
             tables = tuple(Table(table.axes, np.ones(table.values.shape)) for table in tables)

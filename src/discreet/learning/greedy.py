@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from discreet.learning.learner import count_rows, noise_for
 from discreet.learning.parent_sets import (
     MOST_CANDIDATES,
     Bounds,
@@ -21,7 +23,7 @@ from discreet.learning.parent_sets import (
     limit_degree,
     list_candidates,
 )
-from discreet.values.errors import BudgetError, MechanismError, TooLarge
+from discreet.values.errors import BudgetError, MechanismError, SearchWarning, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.measurement import DiscreteGaussian, Measurement
 from discreet.values.schema.encoding import Encoding, Kind
@@ -235,16 +237,6 @@ def open_score(name: str, airlock: Keeper) -> Score:
     return kinds[name]()
 
 
-def count_rows(
-    airlock: Keeper, spend: Finite, request: str | None
-) -> tuple[float, Finite, tuple[Measurement, ...]]:
-    """The number of rows, what it cost, and the measurement: free where it is public, else paid and noisy."""
-    if airlock.unit.fixes_rows:
-        return float(airlock.rows), spend - spend, ()
-    (found,) = airlock.measure([()], spend=spend, noise=noise_for(spend), request=request)
-    return max(1.0, found.noisy.total()), spend, (found,)
-
-
 def find_bounds(
     airlock: Keeper, names: Sequence[str], coarser: Coarser, rows: float, tables: Finite, theta: float
 ) -> Bounds:
@@ -254,7 +246,16 @@ def find_bounds(
     if {sizes[name] for name in names} == {2}:
         most = min(attributes - 1, MOST_DEGREE)
         noise = {k: expect_noise(airlock, tables / (attributes - k)) for k in range(1, most + 1)}
-        return Bounds(limit_degree(attributes, choose_degree(rows, noise, theta)), None)
+        wanted = choose_degree(rows, noise, theta)
+        degree = limit_degree(attributes, wanted)
+        if degree < wanted:
+            warnings.warn(
+                f"θ = {theta:g} allows k = {wanted}; with {attributes} attributes k = {degree} is the most whose "
+                "families can all be looked at, and is taken",
+                SearchWarning,
+                stacklevel=2,
+            )
+        return Bounds(degree, None)
     room = choose_room(rows, expect_noise(airlock, tables / attributes), theta)
     room = min(room, FAMILY_CELLS // attributes)
     if not coarser:
@@ -270,19 +271,6 @@ def expect_noise(airlock: Keeper, share: Finite) -> float:
     (mechanism,) = calibrate_counts([()], share, unit=airlock.unit, noise=Noise(noise_for(share)))
     law = mechanism.law
     return math.sqrt(law.variance * (2 / math.pi if isinstance(law, DiscreteGaussian) else 0.5))
-
-
-def noise_for(spend: Finite) -> str:
-    """Gaussian where the budget is ρ, else Laplace."""
-    return "gaussian" if "rho" in spend.to_json() else "laplace"
-
-
-def predict_noise(found: Measurement, rows: float) -> float:
-    """The mean L1 error that noise adds to a conditional of the table, weighed by how often each applies; at most 2.
-
-    That of parents π is off by about Σ_x E|noise|/n[π], and it counts n[π]/n: together cells·E|noise|/n.
-    """
-    return min(2.0, found.cells * math.sqrt(found.law.variance / 2.0) / max(rows, 1.0))
 
 
 def _begin(

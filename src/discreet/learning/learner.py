@@ -28,6 +28,7 @@ from discreet.values.text import list_some, show
 
 if TYPE_CHECKING:
     from discreet.core.queries import Keeper
+    from discreet.values.budget import Finite
 
 P = ParamSpec("P")
 Learned = TypeVar("Learned", bound=Network | Posterior | tuple[Network, ...])
@@ -36,15 +37,23 @@ Prior = float | Mapping[str, npt.ArrayLike]
 """Public pseudo-counts α of Dirichlet priors: one number for every cell, or arrays that broadcast to a node's table."""
 
 HOMES = {
-    "planned": "discreet.learning.planned",
-    "independent": "discreet.papers.parameters.independent",
-    "dependent": "discreet.papers.parameters.dependent",
-    "adaptive": "discreet.learning.adaptive",
-    "privbayes": "discreet.learning.privbayes",
+    "planned": "discreet.learning.planned:planned",
+    "independent": "discreet.papers.parameters.independent:independent",
+    "dependent": "discreet.papers.parameters.dependent:dependent",
+    "laplace": "discreet.papers.posterior.updates:laplace",
+    "fourier": "discreet.papers.posterior.coefficients:fourier",
+    "posterior-sample": "discreet.papers.posterior.samples:draw_network",
+    "map": "discreet.papers.posterior.optimum:maximum",
+    "adaptive": "discreet.learning.adaptive:adaptive",
+    "privbayes": "discreet.learning.privbayes:privbayes",
 }
-"""The module of each learner, which has the same name; imported when it is asked for."""
-WITH_GRAPH = ("planned", "independent", "dependent")
+"""The module and the function of each learner; imported when it is asked for."""
+WITH_GRAPH = ("planned", "independent", "dependent", "laplace", "fourier", "posterior-sample", "map")
 """Learners of the tables of a public graph, best first."""
+OF_POSTERIORS = ("laplace", "fourier")
+"""Learners whose release is a posterior: the α of every conditional, of which the network holds the means."""
+CHOOSY = ("dependent", "laplace", "fourier", "posterior-sample", "map")
+"""Learners that refuse some units of privacy: people, or people's averages."""
 WITHOUT_GRAPH = ("adaptive", "privbayes")
 """Learners that find the graph, too, best first."""
 
@@ -151,10 +160,40 @@ def choose_learner(name: str | None, dag: DAG | None) -> str:
     return name
 
 
-def find_learner(name: str) -> Callable[..., Network]:
-    """The function of a learner; its module has the same name."""
-    found: Callable[..., Network] = getattr(import_module(HOMES[name]), name)
+def find_learner(name: str) -> Callable[..., Any]:
+    """The function of a learner, which makes a network or a posterior."""
+    home, _, function = HOMES[name].partition(":")
+    found: Callable[..., Any] = getattr(import_module(home), function)
     return found
+
+
+def learn_network(name: str, keeper: Keeper, /, *arguments: Any, **options: Any) -> Network:
+    """The network that a learner makes; of a posterior that of its means."""
+    learned: Network | Posterior = find_learner(name)(keeper, *arguments, **options)
+    return learned.network() if isinstance(learned, Posterior) else learned
+
+
+def count_rows(
+    airlock: Keeper, spend: Finite, request: str | None
+) -> tuple[float, Finite, tuple[Measurement, ...]]:
+    """The number of rows, what it cost, and the measurement: free where it is public, else paid and noisy."""
+    if airlock.unit.fixes_rows:
+        return float(airlock.rows), spend - spend, ()
+    (found,) = airlock.measure([()], spend=spend, noise=noise_for(spend), request=request)
+    return max(1.0, found.noisy.total()), spend, (found,)
+
+
+def noise_for(spend: Finite) -> str:
+    """Gaussian where the budget is ρ, else Laplace."""
+    return "gaussian" if "rho" in spend.to_json() else "laplace"
+
+
+def predict_noise(found: Measurement, rows: float) -> float:
+    """The mean L1 error that noise adds to a conditional of the table, weighed by how often each applies; at most 2.
+
+    That of parents π is off by about Σ_x E|noise|/n[π], and it counts n[π]/n: together cells·E|noise|/n.
+    """
+    return min(2.0, found.cells * math.sqrt(found.law.variance / 2.0) / max(rows, 1.0))
 
 
 def digest_call(learner: str, options: Mapping[str, Any], graph: DAG | None, rows: int | None = None) -> str:

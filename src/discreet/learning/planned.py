@@ -6,8 +6,8 @@ is post-processing of the noisy tables.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +41,7 @@ def planned(
     prior: Prior | None = None,
     max_cells: int = MAX_CELLS,
     rounds: int = ROUNDS,
+    agreed: Mapping[str, Any] | None = None,
     request: str | None = None,
 ) -> Network:
     """Learn the tables of a public graph with the least error for the budget; see `plan` and `estimate`.
@@ -48,7 +49,9 @@ def planned(
     `workload` says what the error is counted over, `rows` is a public guess of how many rows, or averaged people, there
     are (10 000 if nobody says; it only steers the plan), `noise` is Laplace or, for a ρ, Gaussian; `prior` holds the
     public α of Dirichlet priors, in place of the coarser conditionals that those without data follow; no table of more
-    than `max_cells` cells is merged from smaller ones. `plan(…).explain()` tells all of it beforehand, for nothing.
+    than `max_cells` cells is merged from smaller ones. `agreed` are the tables of a plan that several custodians share,
+    which are measured as they stand there (`custodians.agreement`). `plan(…).explain()` tells all of it beforehand, for
+    nothing.
     """
     graph, cost = dag.arrange(airlock.schema.names), airlock.read_spend(spend)
     sizes = airlock.schema.sizes
@@ -57,33 +60,39 @@ def planned(
         raise TableError(f"rounds must be at least 1, not {rounds}")
     unit = airlock.unit
     public = airlock.rows if unit.fixes_rows else None
-    chosen = plan(
-        graph,
-        airlock.schema,
-        spend=cost,
-        unit=unit,
-        noise=choose_noise(cost, noise),
-        workload=workload,
-        rows=public if rows is None and public else rows,
-        max_cells=max_cells,
-    )
-    measured = tuple(
-        airlock.measure(
-            chosen.sets, spend=cost, noise=chosen.noise, shares=list(chosen.shares), request=request
+    chosen_noise = choose_noise(cost, noise)
+    if agreed is None:
+        chosen = plan(
+            graph,
+            airlock.schema,
+            spend=cost,
+            unit=unit,
+            noise=chosen_noise,
+            workload=workload,
+            rows=public if rows is None and public else rows,
+            max_cells=max_cells,
         )
+        sets, shares, told = chosen.sets, chosen.shares, _describe(chosen)
+    else:
+        from discreet.learning.custodians.agreement import read_agreed
+
+        sets, shares, _ = read_agreed(agreed, graph, sizes)
+        told = {"noise": chosen_noise}
+    measured = tuple(
+        airlock.measure(sets, spend=cost, noise=chosen_noise, shares=list(shares), request=request)
     )
-    fit = _fit(graph, measured, prior, public, rounds)
+    fit = fit_tables(graph, measured, prior, public, rounds)
     return Network(
         airlock.schema,
         graph,
-        _name_tables(graph, fit),
+        name_tables(graph, fit),
         provenance=Provenance(
             "planned",
             unit,
             cost,
             measured,
             dict(zip(graph.nodes, fit.errors, strict=True)),
-            _describe(chosen, fit),
+            {**told, "steps": fit.steps},
         ),
     )
 
@@ -100,12 +109,13 @@ def estimate(
 
     See `compute.expectation`; `rows` is their number where that is public.
     """
-    return _name_tables(dag, _fit(dag, measurements, prior, rows, rounds))
+    return name_tables(dag, fit_tables(dag, measurements, prior, rows, rounds))
 
 
-def _fit(
+def fit_tables(
     dag: DAG, measurements: Sequence[Measurement], prior: Prior | None, rows: int | None, rounds: int
 ) -> Fit:
+    """The conditionals that noisy tables speak for, with the errors to be expected; see `estimate`."""
     sizes = {name: size for found in measurements for name, size in found.noisy.sizes.items()}
     grain = measurements[0].unit.grain  # a person who is averaged is counted in so many parts
     pseudo = dict(zip(dag.nodes, read_prior(prior, dag, sizes), strict=True)) if prior is not None else {}
@@ -120,14 +130,15 @@ def _fit(
     return fit_network(dag, measurements, smooth, rows=rows, rounds=rounds)
 
 
-def _name_tables(dag: DAG, fit: Fit) -> tuple[Table, ...]:
+def name_tables(dag: DAG, fit: Fit) -> tuple[Table, ...]:
+    """The conditionals of a fit, each with the names of its family."""
     return tuple(
         Table(family, np.ascontiguousarray(values))
         for family, values in zip(dag.families(), fit.cpts, strict=True)
     )
 
 
-def _describe(chosen: Plan, fit: Fit) -> dict[str, object]:
+def _describe(chosen: Plan) -> dict[str, object]:
     return {
         "workload": chosen.workload,
         "noise": chosen.noise,
@@ -137,5 +148,4 @@ def _describe(chosen: Plan, fit: Fit) -> dict[str, object]:
             for axes, share, nodes in zip(chosen.sets, chosen.shares, chosen.answers, strict=True)
         ],
         "predicted by the plan": chosen.predict_error(),
-        "steps": fit.steps,
     }

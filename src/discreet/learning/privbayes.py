@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from discreet.compute.consistency import clamp, condition, settle, weigh_by_precision
-from discreet.compute.smoothing import smooth_conditionals
+from discreet.compute.consistency import (
+    clamp,
+    condition,
+    reconcile,
+    restore_margins,
+    settle,
+    weigh_by_precision,
+)
+from discreet.compute.smoothing import count_ordered, estimate_tables, smooth_conditionals
 from discreet.learning.greedy import (
     Progress,
     ScoreName,
     Structure,
     greedy,
     look_through,
-    noise_for,
-    predict_noise,
 )
-from discreet.learning.learner import estimate_rows, stated
+from discreet.learning.learner import estimate_rows, noise_for, predict_noise, stated
 from discreet.learning.parent_sets import Edge
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
@@ -192,8 +197,12 @@ def agree(measured: Sequence[Measurement], rows: float | None, encoding: Encodin
     noisy = [
         Table(found.axes, found.noisy.values * mask) for found, mask in zip(measured, masks, strict=True)
     ]
-    weights = weigh_by_precision(noisy, [found.law.variance for found in measured])
+    variances = [found.law.variance for found in measured]
+    if encoding.kind == "vanilla":
+        return estimate_tables(noisy, variances, count_ordered(encoding.schema), rounds=ROUNDS, total=rows)
+    weights = weigh_by_precision(noisy, variances)
     settled = settle(noisy, weights, remedy="project", rounds=ROUNDS, total=rows)
+    settled = restore_margins(settled, reconcile(noisy, weights))
     return tuple(Table(table.axes, table.values * mask) for table, mask in zip(settled, masks, strict=True))
 
 

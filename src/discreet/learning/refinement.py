@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.values.schema.bins import Bins
 from discreet.values.schema.edges import BINS, EPOCH, SHARES, cut_dates, cut_quantiles, thin
 
 Array = npt.NDArray[Any]
@@ -26,6 +27,12 @@ HEAVY = 16
 """A cell with more than one part in so many of the rows is split."""
 PARTS = 12
 """About so many cells a heavy one is split into."""
+CHANCE = 0.01
+"""The chance that some cell in which nothing is passes for one that holds something."""
+LUCKY = 1e-8
+"""The same for one that has no neighbours which do."""
+FAR = 8
+"""So many cells beyond the last sure one are looked at for a tail: from 1 to 500 at the most."""
 DAY = 86_400
 PLACES_UNKNOWN = 6
 """Numbers of unknown precision are told apart if they differ by ten to minus this power."""
@@ -41,8 +48,12 @@ class Cells:
     dates: str = ""
     """'date' or 'time' if the numbers are days or seconds since 1970."""
     counts: tuple[float, ...] = ()
-    deviation: float = 0.0
-    """The standard deviation of the noise in a cell."""
+    deviations: tuple[float, ...] = ()
+    """The standard deviation of the noise in each cell."""
+    heavy: bool = False
+    """Whether the noise is Laplace, which is far off more often than a Gaussian."""
+    parts: tuple[bool, ...] = ()
+    """Which cells are parts of one that held something for sure."""
 
     @property
     def rows(self) -> float:
@@ -51,85 +62,143 @@ class Cells:
 
     @property
     def significant(self) -> Array:
-        """The counts without those that may be noise only."""
-        counts = np.asarray(self.counts)
-        return np.where(counts > self.least, counts, 0.0)
+        """The counts without those that may be noise only.
 
-    @property
-    def least(self) -> float:
-        """What a count must pass so that it is surely more than noise."""
-        return self.deviation * (math.sqrt(2 * math.log(2 + len(self.counts))) + 1.5)
+        Of neighbours that pass, one must pass for sure: a lucky cell by itself, far from all others, would let numbers
+        be drawn that nobody has.
+        """
+        counts, deviations = np.asarray(self.counts), np.asarray(self.deviations)
+        found = np.where(counts > self._exceed(CHANCE) * deviations, counts, 0.0)
+        runs = np.cumsum(np.diff(found > 0, prepend=False) != 0)
+        sure = np.zeros(int(runs.max(initial=0)) + 1, dtype=bool)
+        alone = counts > self._exceed(LUCKY) * deviations
+        np.logical_or.at(sure, runs, alone | np.asarray(self.parts) if self.parts else alone)
+        return np.where(sure[runs], found, 0.0)
 
-    def measure(self, noisy: Sequence[float], deviation: float) -> Cells:
-        """The cells with new counts, made to agree with what was known of the cells that they came from."""
-        return replace(self, counts=tuple(map(float, noisy)), deviation=deviation)
+    def _exceed(self, chance: float, cells: int | None = None) -> float:
+        """How many deviations no noise of all cells passes, but for this chance at most."""
+        odds = (2 + (len(self.counts) if cells is None else cells)) / (2 * chance)
+        return math.log(odds) / math.sqrt(2.0) if self.heavy else math.sqrt(2 * math.log(odds))
+
+    def measure(self, noisy: Sequence[float], deviation: float, heavy: bool = False) -> Cells:
+        """The cells with new counts, whose noise has this deviation; `heavy` if it is Laplace."""
+        return replace(
+            self, counts=tuple(map(float, noisy)), deviations=(deviation,) * len(noisy), heavy=heavy
+        )
 
     def agree(self, parent: Cells) -> Cells:
-        """Shift the counts within each cell of the round before to the best sum of both rounds.
+        """Both rounds together: a cell that was counted before has the mean of both counts, by their precision.
 
-        Parts that noise drowns are put together with their neighbours: else a lucky part would stand for them all.
+        The parts of a cell that was split are shifted to the best sum of both rounds. Parts that noise drowns are put
+        together with their neighbours: else a lucky part would stand for them all.
         """
-        counts = np.asarray(self.counts).copy()
+        counts, deviations = np.array(self.counts), np.array(self.deviations)
         places = np.searchsorted(parent.edges[1:-1], self.edges[:-1], side="right")
-        for i, known in enumerate(parent.counts):
+        edges, merged, spread, parts = [self.edges[0]], [], [], []
+        held = parent.significant > 0
+        for i, (known, before) in enumerate(zip(parent.counts, parent.deviations, strict=True)):
             mine = np.flatnonzero(places == i)
-            if not mine.size or not parent.deviation:
-                continue
-            total, noise = counts[mine].sum(), mine.size * self.deviation**2
-            best = (total * parent.deviation**2 + known * noise) / (parent.deviation**2 + noise)
+            total, noise = counts[mine].sum(), (deviations[mine] ** 2).sum()
+            best = (total * before**2 + known * noise) / max(before**2 + noise, 1e-12)
             counts[mine] += (best - total) / mine.size
-        edges, merged = [self.edges[0]], []
-        for i in range(len(parent.counts)):
-            mine = np.flatnonzero(places == i)
-            for group in self._group(counts[mine]):
+            for group in self._group(counts[mine], deviations[mine]):
                 merged.append(float(counts[mine[group]].sum()))
+                apart = float(np.sqrt((deviations[mine[group]] ** 2).sum()))
+                whole = len(group) == mine.size and before + apart > 0
+                spread.append(before * apart / math.hypot(before, apart) if whole else apart)
                 edges.append(self.edges[mine[group[-1]] + 1])
-        return replace(self, edges=tuple(edges), counts=tuple(merged))
+                parts.append(bool(held[i]))
+        return replace(
+            self, edges=tuple(edges), counts=tuple(merged), deviations=tuple(spread), parts=tuple(parts)
+        )
 
-    def _group(self, counts: Array) -> list[list[int]]:
+    def _group(self, counts: Array, deviations: Array) -> list[list[int]]:
         """Neighbours put together where each may be noise only and their sum is not; all, if most would be lost."""
+        least = self._exceed(CHANCE)
         groups: list[list[int]] = []
         run: list[int] = []
         for k, count in enumerate(counts):
-            if count > self.least:
+            if count > least * deviations[k]:
                 groups += [run, [k]] if run else [[k]]
                 run = []
                 continue
             run.append(k)
-            if counts[run].sum() > self.least * math.sqrt(len(run)):
+            if counts[run].sum() > least * np.sqrt((deviations[run] ** 2).sum()):
                 groups.append(run)
                 run = []
         groups += [run] if run else []
         sums = np.array([counts[group].sum() for group in groups])
-        told = sums[sums > self.least * np.sqrt([len(group) for group in groups])].sum()
-        lost = counts.sum() > self.least and told < counts.sum() / 2
+        noise = np.sqrt([(deviations[group] ** 2).sum() for group in groups])
+        told, whole = sums[sums > least * noise].sum(), counts.sum()
+        lost = whole > least * np.sqrt((deviations**2).sum()) and told < whole / 2
         return [list(range(len(counts)))] if lost else groups
 
     def split(self) -> Cells | None:
-        """Finer cells where much is, coarser ones where nothing is; None if no cell is heavy."""
+        """Finer cells where much is, the same ones elsewhere, to be counted once more; None if no cell is heavy."""
         found, rows = self.significant, self.rows
-        edges: set[float] = set()
-        grown = False
+        edges = set(self.edges)
         for (low, high), held in zip(pairwise(self.edges), found, strict=True):
-            if held <= 0:
-                continue
-            inner = _cut_cell(low, high, self.grain) if held > rows / HEAVY else []
-            grown |= bool(inner)
-            edges |= {low, *inner, high}
-        return (
-            replace(self, edges=tuple(sorted(edges)), counts=(), deviation=0.0)
-            if grown and len(edges) > 2
-            else None
+            if held > rows / HEAVY:
+                edges |= set(_cut_cell(low, high, self.grain))
+        if len(edges) == len(self.edges):
+            return None
+        return replace(self, edges=tuple(sorted(edges)), counts=(), deviations=(), parts=())
+
+    def tell(self) -> Cells:
+        """The cells that hold something for sure, neighbours that do so together only as one, from end to end.
+
+        Between the ends a cell without a sign of rows holds 0. Beyond them, as many neighbours as it takes to be more
+        than noise are one more cell.
+        """
+        found, counts, variances = self.significant, np.asarray(self.counts), np.asarray(self.deviations) ** 2
+        held = np.flatnonzero(found)
+        if not held.size:
+            return replace(self, edges=(), counts=(), deviations=(), parts=())
+        groups: list[tuple[int, int, float]] = []
+        least = self._exceed(CHANCE, 30)
+
+        def weigh(first: int, last: int) -> float:
+            return float(counts[first:last].sum() / math.sqrt(max(float(variances[first:last].sum()), 1e-12)))
+
+        first, last = int(held[0]), int(held[-1]) + 1
+        low = next(
+            (i for i in range(first - 1, max(first - FAR, 0) - 1, -1) if weigh(i, first) > least), first
+        )
+        if low < first:
+            groups.append((low, first, float(counts[low:first].sum())))
+        at = first
+        while at < last:
+            end = at + 1
+            if found[at] <= 0:
+                while found[end] <= 0:
+                    end += 1
+                sure = weigh(at, end) > least
+                groups.append((at, end, float(counts[at:end].sum()) if sure else 0.0))
+            else:
+                groups.append((at, end, float(found[at])))
+            at = end
+        high = next(
+            (i for i in range(last + 1, min(last + FAR, len(counts)) + 1) if weigh(last, i) > least), last
+        )
+        if high > last:
+            groups.append((last, high, float(counts[last:high].sum())))
+        return replace(
+            self,
+            edges=(self.edges[groups[0][0]], *(self.edges[end] for _, end, _ in groups)),
+            counts=tuple(count for _, _, count in groups),
+            deviations=tuple(math.sqrt(float(variances[start:end].sum())) for start, end, _ in groups),
+            parts=(),
         )
 
     def quantiles(self, shares: Sequence[float]) -> list[float]:
         """The numbers below which these shares of the rows lie, evenly spread within cells."""
-        held = np.maximum(self.significant, 0.0)
+        told = self.tell()
+        held = np.maximum(told.counts, 0.0)
         below = np.concatenate([[0.0], np.cumsum(held)]) / max(held.sum(), 1e-9)
         found = []
         for share in shares:
             i = min(int(np.searchsorted(below, share, side="right")) - 1, len(held) - 1)
-            low, high = self.edges[i], self.edges[i + 1]
+            low, high = told.edges[i], told.edges[i + 1]
             if high - low <= (self.grain or 10.0**-PLACES_UNKNOWN) * (1 + 1e-9):
                 found.append(low)
                 continue
@@ -141,32 +210,56 @@ class Cells:
 
     def cut(self, most: int = BINS) -> tuple[float, ...] | None:
         """Round edges of at most so many bins, fewer if the noise is large; None if all numbers are about the same."""
-        found = self.significant
-        held = np.flatnonzero(found)
-        if not held.size:
+        told = self.tell()
+        if not told.counts:
             return None
-        if held.size == 1:  # nearly all are in one cell; the fuller neighbour is the second bin
-            i = int(held[0])
-            if len(found) == 1:
+        if len(told.counts) == 1:  # nearly all are in one cell; the fuller neighbour is the second bin
+            i = self.edges.index(told.edges[0])
+            if len(self.counts) == 1:
                 inner = _cut_cell(self.edges[0], self.edges[1], self.grain)
                 return (self.edges[0], *inner[len(inner) // 2 :][:1], self.edges[1])
-            near = [j for j in (i - 1, i + 1) if 0 <= j < len(found)]
-            held = np.array(sorted({i, max(near, key=lambda j: self.counts[j])}))
-        bins = int(min(most, max(4, self.rows / (6 * self.deviation)))) if self.deviation else most
-        low, high = self.edges[held[0]], self.edges[held[-1] + 1]
+            near = max((j for j in (i - 1, i + 1) if 0 <= j < len(self.counts)), key=lambda j: self.counts[j])
+            return self.edges[min(i, near) : max(i, near) + 2]
+        rows, noise = max(1.0, sum(told.counts)), float(np.median(self.deviations))
+        bins = int(min(most, max(4, rows / (6 * noise)))) if noise else most
+        low, high = told.edges[0], told.edges[-1]
         if self.grain and high - self.grain > low:
             high = float(f"{high - self.grain:.12g}")
         quantiles = self.quantiles(SHARES)
         if self.dates:
             return cut_dates(quantiles, low, high, moments=self.dates == "time", bins=bins)
         edges = cut_quantiles(quantiles, low, high, grain=self.grain, bins=bins)
-        cells = [(self.edges[i], self.edges[i + 1]) for i in np.flatnonzero(found > self.rows / HEAVY)]
-        heavy = [(first, last) for first, last in cells if last - first > 1.5 * self.grain]
+        cells = zip(pairwise(told.edges), told.counts, strict=True)
+        heavy = [
+            pair for pair, count in cells if count > rows / HEAVY and pair[1] - pair[0] > 1.5 * self.grain
+        ]
         if edges is None or not heavy:
             return edges
         # Nothing is known about the inside of a cell that is still heavy: it is one bin.
         kept = {edge for edge in edges if not any(first < edge < last for first, last in heavy)}
         return thin({*kept, *(edge for pair in heavy for edge in pair)})
+
+    def pin(self, edges: Sequence[float]) -> Bins:
+        """Bins with these edges; a number takes the bin after it, in which nothing is, and stands for both."""
+        told = self.tell()
+        empty = [pair for pair, held in zip(pairwise(told.edges), told.counts, strict=True) if held <= 0]
+
+        def is_empty(low: float, high: float) -> bool:
+            return any(first <= low and high <= last for first, last in empty)
+
+        bins: list[tuple[float, float]] = []
+        points: list[float] = []
+        left = len(edges) - 1
+        for low, high in pairwise(edges):
+            if bins and left > 2 and is_empty(low, high):
+                start, end = bins[-1]
+                alone = self.grain and end - start < 1.25 * self.grain and not is_empty(start, end)
+                if alone or (points and points[-1] == start):
+                    points = points if points and points[-1] == start else [*points, start]
+                    bins[-1], left = (start, high), left - 1
+                    continue
+            bins.append((low, high))
+        return Bins((*(low for low, _ in bins), bins[-1][1]), points=tuple(points))
 
 
 def open_numbers(places: int | None) -> Cells:

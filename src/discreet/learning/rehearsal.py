@@ -6,22 +6,33 @@ shares of a learner that looks at them first, is only an example.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from discreet.core.counter import cut_families
 from discreet.core.queries import Answer, Choice, Keeper, Query, Tables
 from discreet.values.budget import Finite
 from discreet.values.errors import AirlockError
 from discreet.values.measurement import Measurement
+from discreet.values.remembered import Remembered
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.statement import Statement
 from discreet.values.table import Table, require_cells
 from discreet.values.unit import Unit
+
+
+@runtime_checkable
+class Rehearsed(Protocol):
+    """A query of a paper's that can make up its own answer."""
+
+    def rehearse(self, rows: int, sizes: Mapping[str, int]) -> list[Any]:
+        """What it might store for so many rows, spread evenly."""
+        ...
 
 
 class Rehearsal(Keeper):
@@ -32,6 +43,10 @@ class Rehearsal(Keeper):
         self._asked: list[str] = []
         self.chosen: list[Finite] = []
         """What each choice would cost; views through an encoding add to the same list."""
+        self.passes: list[int] = []
+        """How many tables each pass over rows that are not held in memory would count; views add to the same list."""
+        self._known = Remembered(schema.sizes)
+        self._scored: dict[tuple[type, str], set[tuple[str, ...]]] = {}
 
     @property
     def schema(self) -> Schema:
@@ -70,10 +85,14 @@ class Rehearsal(Keeper):
         """Rows spread evenly over all cells; the first candidate that is a set at all."""
         match query:
             case Tables():
+                self._count([query.sets])
                 return [table.to_json() for table in self._spread(query)]
             case Choice():
                 self.chosen.append(query.cost)
+                self._count(self._cut(query))
                 return [next((i for i, found in enumerate(query.candidates) if found), 0)]
+        if isinstance(query, Rehearsed):
+            return query.rehearse(self._rows, self.schema.sizes)
         raise AirlockError(f"a {type(query).__name__} cannot be rehearsed without rows")
 
     def check(self, sets: Sequence[Sequence[str]]) -> None:
@@ -87,6 +106,7 @@ class Rehearsal(Keeper):
         """The same stage behind the attributes of an encoding."""
         view = copy(self)
         view._schema = encoding.view
+        view._known, view._scored = Remembered(encoding.view.sizes), {}
         return view
 
     def mark(self, purpose: str) -> AbstractContextManager[None]:
@@ -103,6 +123,23 @@ class Rehearsal(Keeper):
 
     def close(self) -> None:
         """Nothing is held here."""
+
+    def _count(self, requests: Iterable[Sequence[tuple[str, ...]]]) -> None:
+        """Note the passes that an engine would need for these requests."""
+        for sets in requests:
+            new = self._known.find_new(sets)
+            if any(new):  # the number of rows is known from the first pass
+                self.passes.append(len(new))
+            self._known.add(new)
+
+    def _cut(self, query: Choice) -> Iterable[Sequence[tuple[str, ...]]]:
+        """The requests in which the core counts the candidates: as many cells at a time as it holds, each only once."""
+        if query.score.has_model:
+            return [query.candidates]
+        scored = self._scored.setdefault((type(query.score), query.score.name), set())
+        new = [family for family in dict.fromkeys(query.candidates) if family not in scored]
+        scored.update(new)
+        return cut_families(new, self._schema.sizes)
 
     def _spread(self, query: Tables) -> list[Measurement]:
         found = []

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +20,7 @@ class Rates:
     noise: float = 0.09
     """The L1 noise that a typical pair of 64 cells may have, as a part of the rows; it falls with the sixth root of the
     cells, because small tables are cheap to know well."""
-    signal: float = 85.0
+    signal: float = 55.0
     """Rows for each unit of noise, if all attributes shared the budget, below which a greedy search does better."""
     hopeless: float = 0.35
     """There, the L1 noise of a typical pair, as a part of the rows, above which no dependence is looked for at all."""
@@ -99,6 +102,21 @@ class Prices:
         if self.gaussian:
             return self.l2_squared * (cells / noise) ** 2 / (math.pi * self.amount)
         return cells * self.l1 / (noise * self.amount)
+
+
+def rows_for_dependence(prices: Prices, sizes: Sequence[int], rates: Rates | None = None) -> float:
+    """The number of rows from which on a search looks for dependence at all; it follows from public numbers.
+
+    Below signal·noise(1, 1/d) the search is greedy, and there it is given up while noise(c, 1/d) > hopeless·rows, c
+    being the cells of a typical pair.
+    """
+    rates = rates or Rates()
+    count = len(sizes)
+    pairs = [one * other for one, other in itertools.combinations(sizes, 2)]
+    if not pairs:
+        return 0.0
+    typical = float(np.median(pairs))
+    return min(rates.signal * prices.noise(1, 1 / count), prices.noise(typical, 1 / count) / rates.hopeless)
 
 
 def price_singles(prices: Prices, sizes: Sequence[int], rows: float, rates: Rates) -> Fraction:

@@ -53,8 +53,7 @@ def draw_networks(network: Network, count: int, *, rng: Seed) -> tuple[Network, 
     if known.details.get("auxiliary"):
         raise NetworkError("no ensemble: it is not worked out through bits or groups of levels")
     tables = [found for found in known.measurements if found.rate == 1]
-    rows = None if known.statement is None else known.statement.rows
-    return tuple(_fit_again(network, tables, rows, source) for _ in range(count))
+    return tuple(_fit_again(network, tables, known.rows, source) for _ in range(count))
 
 
 def _draw_on_graph(
@@ -110,11 +109,14 @@ def _draw_noise(law: Law, shape: tuple[int, ...], rng: np.random.Generator) -> A
         return np.asarray(rng.geometric(stop, shape) - rng.geometric(stop, shape), dtype=np.float64)
     if isinstance(law, DiscreteGaussian):
         return np.rint(rng.normal(0.0, math.sqrt(float(law.sigma2)), shape))
-    return np.zeros(shape)
+    drawn = np.zeros(shape)
+    for part in getattr(law, "parts", ()):
+        drawn += _draw_noise(part, shape, rng)
+    return drawn
 
 
 @dataclass(frozen=True, slots=True)
-class Combined:
+class Pooled:
     """An estimate from several synthetic tables, with its standard error and its interval."""
 
     estimate: float
@@ -128,7 +130,7 @@ class Combined:
         return f"{self.estimate:.6g} ± {self.standard_error:.2g}  [{self.lower:.6g}, {self.upper:.6g}]"
 
 
-def combine(estimates: Sequence[float], variances: Sequence[float], *, coverage: float = 0.95) -> Combined:
+def pool(estimates: Sequence[float], variances: Sequence[float], *, coverage: float = 0.95) -> Pooled:
     """One estimate from those of m synthetic tables: T = (1 + 1/m)·b − ū, and Student's t for the interval.
 
     `variances` are the squared standard errors that an analysis of each table gives, as if its rows were real.
@@ -136,7 +138,7 @@ def combine(estimates: Sequence[float], variances: Sequence[float], *, coverage:
     q, u = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
     m = len(q)
     if m < 2 or len(u) != m:
-        raise NetworkError(f"combine needs 2 or more estimates and as many variances, not {m} and {len(u)}")
+        raise NetworkError(f"pool needs 2 or more estimates and as many variances, not {m} and {len(u)}")
     if not (np.isfinite(q).all() and np.isfinite(u).all() and (u >= 0).all()):
         raise NetworkError("estimates are finite numbers, and variances are not negative")
     if not 0 < coverage < 1:
@@ -151,7 +153,7 @@ def combine(estimates: Sequence[float], variances: Sequence[float], *, coverage:
     error = math.sqrt(total)
     reach = find_student((1.0 + coverage) / 2.0, max(degrees, 1.0)) * error
     middle = float(q.mean())
-    return Combined(middle, error, middle - reach, middle + reach, degrees)
+    return Pooled(middle, error, middle - reach, middle + reach, degrees)
 
 
 def find_student(share: float, degrees: float) -> float:

@@ -51,6 +51,10 @@ def _exp(x: float) -> float:
     return math.inf if x > 700 else math.exp(x)
 
 
+ONLY_CALIBRATED = (
+    'of the world, two answers are compared with calibrated intervals only (intervals="calibrated", --interval '
+    "calibrated)"
+)
 SCALES: Mapping[str, _Scale] = {
     "difference": _Scale("−", float, float),
     "ratio": _Scale("/", _log, _exp),
@@ -77,19 +81,21 @@ def compare(
     if scale is None:
         raise QueryError(f"compare by difference, ratio or odds ratio, not by {show(measure)}")
     second = event if other_event is None else other_event
+    if (event, given) == (second, other):
+        raise QueryError(f"both sides ask for {_show(event, given)}; compare two different questions")
+    lack = ""
     if Whose.read(of) is Whose.WORLD and Intervals.read(intervals) is not Intervals.CALIBRATED:
-        intervals = Intervals.NONE if intervals is None else intervals
-        if intervals is not Intervals.NONE and intervals != "none":
-            raise QueryError(
-                'of the world, two answers are compared with calibrated intervals only (intervals="calibrated")'
-            )
+        if intervals is None:
+            intervals, lack = Intervals.NONE, f"No intervals: {ONLY_CALIBRATED}."
+        if Intervals.read(intervals) is not Intervals.NONE:
+            raise QueryError(ONLY_CALIBRATED)
     first = network.query_event(event, given, intervals=intervals, of=of)
     last = network.query_event(second, other, intervals=intervals, of=of)
     what = "P" if measure != "odds ratio" else "odds"
     title = f"{what}({_show(event, given)}) {scale.sign} {what}({_show(second, other)})"
     value = _subtract(scale, first.probability, last.probability)
     if first.lower is None or first.upper is None or last.lower is None or last.upper is None:
-        return Figure(title, value, meaning=first.meaning if first.lower is None else last.meaning)
+        return Figure(title, value, meaning=lack or (first.meaning if first.lower is None else last.meaning))
     if Intervals.read(intervals) is Intervals.CALIBRATED:
         low, high = _join_calibrated(scale, first, last)
     else:
@@ -100,7 +106,7 @@ def compare(
 def mean(
     network: Network, name: str, given: Given | None = None, *, intervals: Kind = None, of: Subject = None
 ) -> Figure:
-    """The mean of a number among the rows that have one; of a binned number the middles of bins are averaged.
+    """The mean of a number among the rows that have one; of bins, their points or middles are averaged.
 
     Its interval goes from the mean of the lower edges to that of the upper ones.
     """
@@ -110,7 +116,8 @@ def mean(
     evidence = _keep_numbers(attribute, codes, given)
     title = _title("mean", name, given)
     weights = np.zeros((3, attribute.size))
-    weights[:, codes] = (low, high, (low + high) / 2.0)
+    middles = (low + high) / 2.0 if attribute.bins is None else attribute.bins.middles
+    weights[:, codes] = (low, high, middles)
     point = network.query(name, evidence, intervals="none").probabilities
     ends, meaning = _bound(network, name, weights[:2], evidence, intervals, of)
     value = float(point @ weights[2])

@@ -171,8 +171,10 @@ class Network:
         kind, subject = Intervals.read(intervals), Whose.read(of)
         point = self.probability(event, given)
         names, function = pose_event(self.schema, event)
-        ends = self._intervals.bound_event(names, function, encode_sets(self.schema, given), kind, subject)
-        return EventProbability(point, *ends)
+        codes = encode_sets(self.schema, given)
+        return EventProbability(
+            point, *self._intervals.bound_event(point, names, function, codes, kind, subject)
+        )
 
     def require_intervals(self, of: Whose | str | None = None) -> None:
         """Refuse a network that can have no intervals about this, with the reason."""

@@ -30,7 +30,7 @@ from discreet.values.files import write_text
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.table import Array, Table
-from discreet.values.text import require_share
+from discreet.values.text import list_some, require_share
 
 POSTERIOR = Kind(
     "a posterior", "discreet-posterior", ("schema", "parents", "alphas", "provenance"), ("parents", "alphas")
@@ -88,6 +88,23 @@ class Posterior:
     def alpha(self, name: str) -> Table:
         """The parameters of a node."""
         return self.alphas[self.dag.index(name)]
+
+    def pseudo_counts(self, schema: Schema, dag: DAG) -> dict[str, Any]:
+        """The α as the prior of the same graph over the same levels, by node; refused where one of them is another."""
+        if schema.names != self.schema.names or any(
+            schema[name].levels != self.schema[name].levels for name in schema.names
+        ):
+            raise NetworkError("the prior is over other attributes or levels than the schema")
+        found = {}
+        for name in schema.names:
+            parents = dag.parents_of(name)
+            if set(parents) != set(self.dag.parents_of(name)):
+                raise NetworkError(
+                    f"the prior of {name!r} is given {list_some(self.dag.parents_of(name)) or 'nothing'}; "
+                    f"the graph gives it {list_some(parents) or 'no parents'}"
+                )
+            found[name] = self.alpha(name).arrange((*parents, name)).values.tolist()
+        return found
 
     def mean(self) -> tuple[Table, ...]:
         """E[θ] = α/Σα for each conditional, which is also the probability of the next row's level."""

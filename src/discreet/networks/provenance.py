@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from discreet.values.budget import Budget
+from discreet.values.budget import ZCDP, ApproxDP, Budget, Finite, Infinite, PureDP, imply_approx, imply_zcdp
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.statement import Statement
 from discreet.values.table import Table
 from discreet.values.unit import Unit
+
+DISJOINT, OVERLAPPING = "nobody is in two tables", "somebody may be in several tables"
+"""What custodians who combine their tables say about people."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +35,61 @@ class Provenance:
     """What else the learner decided, as plain JSON values: shares, order, options."""
     statement: Statement | None = None
     """The privacy statement: `Airlock.statement` as it was when the last answer had been paid for."""
+    parts: tuple[Provenance, ...] = ()
+    """What it was combined from, if several custodians measured: each part with its own statement."""
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """The accounts that paid: one, or one of each part."""
+        found = (self.statement, *(part.statement for part in self.parts))
+        return tuple(said for said in found if said is not None)
+
+    @property
+    def paid(self) -> tuple[tuple[Statement, Provenance], ...]:
+        """Each account with the part that it paid for: itself, or all parts."""
+        found = ((part.statement, part) for part in (self.parts or (self,)))
+        return tuple((said, part) for said, part in found if said is not None)
+
+    @property
+    def promised(self) -> Budget:
+        """What everybody is promised at least: by one account, or by several together."""
+        alone = self.details.get("people") == DISJOINT
+        return join_budgets([said.promised for said in self.statements], alone)
+
+    @property
+    def name(self) -> str:
+        """The accounts, in one line."""
+        return ", ".join(said.account for said in self.statements)
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, where the unit makes it public."""
+        known = [said.rows for said in self.statements]
+        return None if not known or None in known else sum(count for count in known if count is not None)
+
+
+def join_budgets(amounts: Sequence[Budget], disjoint: bool) -> Budget:
+    """What somebody's rows may cost in all: the largest amount if they are in one table, else the sum.
+
+    Amounts of different kinds are compared as ρ, which every ε has, or as (ε, δ) with δ = 10⁻⁶.
+    """
+    finite = [amount for amount in amounts if isinstance(amount, Finite)]
+    if len(finite) < len(amounts) or not finite:
+        return Infinite()
+    kinds = {type(amount) for amount in finite}
+    if kinds == {PureDP, ZCDP}:
+        finite = [imply_zcdp(amount) if isinstance(amount, PureDP) else amount for amount in finite]
+    elif len(kinds) > 1:
+        finite = [
+            amount if isinstance(amount, ApproxDP) else imply_approx(amount, "1e-6") for amount in finite
+        ]
+    if disjoint:
+        largest = [max(found) for found in zip(*(amount.amounts for amount in finite), strict=True)]
+        return type(finite[0])(*largest)
+    total = finite[0]
+    for amount in finite[1:]:
+        total = total + amount
+    return total
 
 
 def find_declared(schema: Schema, provenance: Provenance | None) -> Schema:

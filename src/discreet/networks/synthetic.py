@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +32,9 @@ from discreet.values.table import Array, Table
 
 CHUNK = 2**17
 """Rows drawn and written at a time; 5 MB of codes for 40 attributes."""
+
+MOST_WORKERS = 4
+"""Threads that draw ahead of the one that writes, which more would not make faster."""
 
 RETRIES = 8
 """How often a row is drawn again whose bits spell no level [004 does not say what to do with it]."""
@@ -136,23 +143,41 @@ class Rows:
         made harmless (see `synthetic_files.neutralise`).
         """
         # Cells of a few levels are spelt once in CSV, so they stay codes with a list.
-        form: Form = "labels" if labels else "cells" if str(path).lower().endswith(".csv") else "values"
-        batches = (self._batch(start, stop, form) for start, stop in cut_rows(self.n, CHUNK))
-        write_rows(path, self._batch(0, 0, form).schema, batches, progress)
+        forms: dict[str, Form] = {".csv": "cells", ".parquet": "stored"}
+        form: Form = "labels" if labels else forms.get(Path(path).suffix.lower(), "values")
+        schema = self._batch(0, 0, form).schema
+        with closing(self._draw_ahead(form)) as batches:
+            write_rows(path, schema, batches, progress, form=form)
 
-    def _slice(self, start: int, stop: int) -> dict[str, Array]:
+    def _draw_ahead(self, form: Form) -> Generator[Any]:
+        """The batches in order, a few of them drawn by other threads while the last one is written."""
+        cuts = cut_rows(self.n, CHUNK)
+        workers = min(MOST_WORKERS, os.cpu_count() or 1)
+        if workers == 1 or self.n <= CHUNK:
+            yield from (self._batch(start, stop, form) for start, stop in cuts)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            waiting: deque[Future[Any]] = deque()
+            for start, stop in cuts:
+                waiting.append(pool.submit(self._batch, start, stop, form, threads=1))
+                if len(waiting) > workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+    def _slice(self, start: int, stop: int, threads: int | None = None) -> dict[str, Array]:
         # The whole job decides, not the slice: ten million rows in small slices are worth a compiler too.
         compiled = self.sampler.count_cells(self.n) >= COMPILED_FROM
         if self.balanced:
             found = draw_balanced(self.sampler, self.n, start, stop, compiled=compiled)
         else:
-            found = self.sampler.draw(start, stop, compiled=compiled)
+            found = self.sampler.draw(start, stop, threads=threads, compiled=compiled)
         for retry in range(RETRIES):
             stray = np.flatnonzero(self._find_stray(found, stop - start))
             if not stray.size:
                 break
             # Row r of another endless table, so that slices still do not matter.
-            other = self.sampler.restart(retry).draw(start, stop, compiled=compiled)
+            other = self.sampler.restart(retry).draw(start, stop, threads=threads, compiled=compiled)
             for name, column in found.items():
                 column[stray] = other[name][stray]
         return {name: found[name] for name in self.schema.names}
@@ -166,10 +191,10 @@ class Rows:
     def _list_columns(self) -> list[Column]:
         return [*map(Column.of, self.schema), *map(Column.following, self.schema.follows)]
 
-    def _batch(self, start: int, stop: int, form: Form) -> Any:
+    def _batch(self, start: int, stop: int, form: Form, threads: int | None = None) -> Any:
         import pyarrow as pa
 
-        codes = self._slice(start, stop)
+        codes = self._slice(start, stop, threads)
         drawn: dict[str, Array] = {}
         if form != "labels":
             # A missing value uses up a number too, so that row r always takes number r of the stream.

@@ -10,6 +10,7 @@ from discreet.networks import figures
 from discreet.networks.answer import Decision, Figure
 from discreet.networks.credal_network import CredalNetwork
 from discreet.networks.figures import Kind, Measure, Subject
+from discreet.networks.intervals import Intervals
 from discreet.networks.network import Network
 from discreet.networks.question import Question
 from discreet.values.errors import QueryError
@@ -56,6 +57,8 @@ class WrittenFigure:
             return figures.count(model, self.first.list_event(model.schema), **options)
         name = self.first.targets[0]
         if self.verb == "surely":
+            if Intervals.read(intervals) is Intervals.CALIBRATED:
+                raise QueryError(f"surely(…) is told by guaranteed intervals, not by {show(str(intervals))}")
             return figures.decide(model, name, given, of=of)
         if self.verb == "mean":
             return figures.mean(model, name, given, **options)

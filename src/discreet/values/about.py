@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from datetime import date
 from typing import Any
 
 from discreet.values.errors import FormatError
@@ -30,6 +31,22 @@ class About:
     """How the rows were collected."""
     contact: str = ""
     licence: str = ""
+    custodian: str = ""
+    """Who publishes it; several, separated by semicolons."""
+    use: str = ""
+    """What it is meant for."""
+    region: str = ""
+    sector: str = ""
+    published: str = ""
+    """The day, as 2026-11-17."""
+    url: str = ""
+    """Where it can be found."""
+    preparation: str = ""
+    """What was done to the rows beforehand, and which looks at them decided something."""
+    reasons: str = ""
+    """Why this unit and this budget."""
+    authors: str = ""
+    """Who wrote these words; several, separated by semicolons."""
 
     def __post_init__(self) -> None:
         for name, text in self.to_json(everything=True).items():
@@ -37,6 +54,10 @@ class About:
                 raise FormatError(
                     f"the {name} of a release must be plain text of at most {MOST_LETTERS} characters, not {show(text)}"
                 )
+        if self.published and not _is_day(self.published):
+            raise FormatError(
+                f"the published of a release is a day, such as 2026-11-17, not {show(self.published)}"
+            )
 
     @classmethod
     def read(cls, given: About | Mapping[str, Any] | str | os.PathLike[str] | None) -> About | None:
@@ -62,6 +83,10 @@ class About:
         found = cls(**require_keys(document, "what is said about a release", (), names))
         return found if found != cls() else None
 
+    def fill(self, more: About | None) -> About:
+        """These words, with those of `more` where it has any."""
+        return self if more is None else replace(self, **more.to_json())
+
     def to_json(self, *, everything: bool = False) -> dict[str, str]:
         """The words by field, without the empty ones."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -70,6 +95,13 @@ class About:
     def list_facts(self) -> list[tuple[str, str]]:
         """Each word with its heading, in the order in which people read them."""
         return [(name.capitalize(), text) for name, text in self.to_json().items()]
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def _is_plain(text: str) -> bool:

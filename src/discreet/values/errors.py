@@ -68,8 +68,16 @@ class AirlockError(DiscreetError):
     """A use of the airlock that it refuses: closed, forked, pickled, or an unknown verb argument."""
 
 
+class SearchWarning(UserWarning):
+    """A search for a graph looks at less than it was asked to."""
+
+
 class PromiseWarning(UserWarning):
     """What weakens a promise from outside, though the command did what was asked."""
+
+
+class BudgetWarning(UserWarning):
+    """What is paid for will say less than one may hope; told before it is paid."""
 
 
 class MissingExtra(DiscreetError, ImportError):

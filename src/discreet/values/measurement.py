@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from discreet.values.text import (
     show_fraction,
 )
 from discreet.values.unit import Unit
+
+if TYPE_CHECKING:
+    from discreet.values.noise_sum import NoiseSum
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -51,6 +54,16 @@ class _Symmetric:
     def _reach(self) -> float:
         """A number that the noise never exceeds in float64."""
         raise NotImplementedError
+
+    @property
+    def steepest(self) -> float:
+        """The t from which on E e^{tX} is infinite."""
+        return math.inf
+
+    @property
+    def excess(self) -> float:
+        """The fourth cumulant, about 0 for Gaussian noise."""
+        return 0.0
 
     def pmf(self, k: npt.ArrayLike) -> Floats:
         """The probability of exactly k."""
@@ -109,6 +122,16 @@ class DiscreteLaplace(_Symmetric):
         rate = float(1 / self.scale)
         return 2.0 * math.exp(-rate) / math.expm1(-rate) ** 2
 
+    @property
+    def steepest(self) -> float:
+        """1/s."""
+        return float(1 / self.scale)
+
+    @property
+    def excess(self) -> float:
+        """3v² + v for a variance v."""
+        return 3.0 * self.variance**2 + self.variance
+
     def log_pmf(self, k: npt.ArrayLike) -> Floats:
         """The logarithm of the probability of exactly k."""
         rate = float(1 / self.scale)
@@ -131,7 +154,7 @@ class DiscreteLaplace(_Symmetric):
     def _reach(self) -> float:
         return 800.0 * float(self.scale) + 2.0
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, Any]:
         """The name of the law and its exact parameter."""
         return {"law": "discrete-laplace", "scale": str(self.scale)}
 
@@ -180,7 +203,7 @@ class DiscreteGaussian(_Symmetric):
     def _reach(self) -> float:
         return _REACH * math.sqrt(float(self.sigma2)) + 2.0
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, Any]:
         """The name of the law and its exact parameter."""
         return {"law": "discrete-gaussian", "sigma2": str(self.sigma2)}
 
@@ -215,6 +238,14 @@ class Exact:
     def variance(self) -> float:
         return 0.0
 
+    @property
+    def steepest(self) -> float:
+        return math.inf
+
+    @property
+    def excess(self) -> float:
+        return 0.0
+
     def log_pmf(self, k: npt.ArrayLike) -> Floats:
         """0 at 0 and −∞ elsewhere."""
         return np.where(_integers(k) == 0, 0.0, -math.inf)
@@ -243,7 +274,7 @@ class Exact:
         """Always 0."""
         return np.zeros_like(t)
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, Any]:
         """Only a name."""
         return {"law": "exact"}
 
@@ -251,11 +282,15 @@ class Exact:
         return "no noise"
 
 
-Law = DiscreteLaplace | DiscreteGaussian | Exact
+Law: TypeAlias = "DiscreteLaplace | DiscreteGaussian | Exact | NoiseSum"
 
 
 def law_from_json(document: object) -> Law:
     """The law that `to_json` wrote; anything else is refused."""
+    if isinstance(document, Mapping) and document.get("law") == "sum" and set(document) == {"law", "of"}:
+        from discreet.values.noise_sum import sum_from_json  # read with sums only: it builds on these laws
+
+        return sum_from_json(document["of"])
     makers: dict[tuple[object, frozenset[str]], Callable[[Mapping[str, Any]], Any]] = {
         ("discrete-laplace", frozenset(["law", "scale"])): lambda found: DiscreteLaplace(found["scale"]),
         ("discrete-gaussian", frozenset(["law", "sigma2"])): lambda found: DiscreteGaussian(found["sigma2"]),

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from discreet.compute.bounds.problem import Floats
 from discreet.values.errors import TableError
-from discreet.values.measurement import DiscreteLaplace, Exact, Law, Measurement
+from discreet.values.measurement import Exact, Law, Measurement
 from discreet.values.table import count_cells
 
 Counts = npt.NDArray[np.int64]
@@ -189,10 +189,9 @@ def bound_by_chernoff(terms: tuple[Term, ...], tail: float) -> float:
     and q = e^(−1/s), E e^{tX} = (1 − q)²/((1 − q·e^t)(1 − q·e^(−t))) where t < 1/s.
     """
     spread = math.sqrt(sum(count * weight**2 * law.variance for law, weight, count in terms))
-    most = min(
-        (1.0 / (weight * float(law.scale)) for law, weight, _ in terms if isinstance(law, DiscreteLaplace)),
-        default=8.0 * math.sqrt(math.log(2.0 / tail)) / spread,
-    )
+    most = min(law.steepest / weight for law, weight, _ in terms)
+    if most == math.inf:
+        most = 8.0 * math.sqrt(math.log(2.0 / tail)) / spread
     t = most * np.linspace(0.0, 1.0, 2001)[1:-1]
     exponent = np.full(len(t), math.log(2.0 / tail))
     for law, weight, count in terms:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Sequence
-from itertools import count
+from itertools import chain, count
 
 import numpy as np
 import numpy.typing as npt
@@ -26,19 +26,17 @@ from discreet.compute.bounds.outer import Induction, Tape, find_root
 from discreet.compute.bounds.problem import ConditionalSets, Floats, list_vertices
 from discreet.values.errors import MissingExtra, TooLarge
 
-FIRST, SECOND = 0.2, 0.5
+FIRST, SECOND = 0.3, 0.35
 """The shares of the time after which HiGHS takes over from branching, and for which it may then work."""
 
 ROUNDING = 1e-9
 """How far below 0 a bound of HiGHS may be and still count as 0; costs are of the size of f's range."""
 
-BATCH = 24
-"""How many parts are split at once; numpy then works on arrays long enough to be worth a call."""
+BATCH, CELLS = 400, 2**22
+"""How many parts are bounded at once, and with how many cells: arrays that are worth a call of numpy, and that fit."""
 
-Cut = tuple[int, int, Floats]
-"""A node, the number of one of its conditionals, and the vertex that this is fixed to."""
-
-Part = tuple[Cut, ...]
+Part = tuple[int, ...]
+"""The numbers of the vertices that conditionals are fixed to, in a list of all that were ever looked at."""
 
 
 def search(
@@ -110,9 +108,13 @@ class Branching:
         self._function = function
         self._sets = [local.sets for local in induction.problem.locals]
         self._precision = precision * float(function.max() - function.min())
+        self._vertices: list[Floats] = []
+        self._homes: list[tuple[int, int]] = []  # of each vertex: the node, and the number of its conditional
+        self._listed: dict[tuple[int, int], range] = {}
         self._ticket = count()
+        self._batch = max(1, min(BATCH, CELLS // induction.cells))
         self._floor = np.inf  # the least bound of the parts that were closed
-        self._open: list[tuple[float, int, Part, list[Cut]]] = []
+        self._open: list[tuple[float, int, Part, range]] = []
         self._assess([((), lower)])
 
     @property
@@ -125,7 +127,7 @@ class Branching:
         deadline = time.monotonic() + seconds
         while not self.done and time.monotonic() < deadline:
             fresh: list[tuple[Part, float]] = []
-            while self._open and len(fresh) < BATCH:
+            while self._open and len(fresh) < self._batch:
                 bound, _, part, cuts = heapq.heappop(self._open)
                 fresh += [((*part, cut), bound) for cut in cuts]
             self._assess(fresh)
@@ -137,21 +139,44 @@ class Branching:
         self._close()
 
     def _assess(self, parts: Sequence[tuple[Part, float]]) -> None:
-        """Bound each part and queue it; the bound that it inherits holds too."""
-        known = np.array([bound for _, bound in parts])
-        found, conflicts = self._bound([part for part, _ in parts], known)
-        bounds = np.maximum(found, known)
+        """Close each part, or bound it and queue it; the bound that it inherits holds too.
+
+        Most can be closed, and that is seen at once: V is not below 0 at the level below which a part is of interest.
+        """
+        limit = np.full(len(parts), self.upper - self._precision)
+        look = self._look([part for part, _ in parts])
+        values, _ = look.descend(limit)
+        left = [found for found, value in zip(parts, values, strict=True) if value < 0]
+        if 2 * len(left) < len(parts):
+            self._floor = min(self._floor, float(limit[0]))
+            look, parts, limit = self._look([part for part, _ in left]), left, limit[: len(left)]
+        if parts:
+            self._bound(look, parts, limit)
+        self._close()
+
+    def _bound(self, look: Look, parts: Sequence[tuple[Part, float]], start: Floats) -> None:
+        """Bound each part and queue it with the vertices that it is split by."""
+        current = start.copy()
+
+        def descend(level: Floats, which: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:
+            current[which] = level  # all parts are recomputed, for the tape must tell of all of them
+            values, weights = look.descend(current)
+            return values[which], weights[which]
+
+        bounds = np.maximum(find_root(descend, look.functions, start), [bound for _, bound in parts])
+        conflicts = look.find_conflicts()
         values, _, _ = evaluate(self._elimination, self._function[None], conflicts.conditionals)
         best = int(np.argmin(np.nan_to_num(values, nan=np.inf)))
         if values[best] < self.upper:
             self._descend([found[best : best + 1].copy() for found in conflicts.conditionals])
-        for k, (part, _) in enumerate(parts):
-            cuts = self._split(conflicts, k, part) if bounds[k] < self.upper - self._precision else []
-            if cuts:
-                heapq.heappush(self._open, (float(bounds[k]), next(self._ticket), part, cuts))
+        limit = self.upper - self._precision
+        for bound, (part, _), cuts in zip(
+            bounds.tolist(), parts, self._split(conflicts, [part for part, _ in parts]), strict=True
+        ):
+            if cuts and bound < limit:
+                heapq.heappush(self._open, (bound, next(self._ticket), part, cuts))
             else:
-                self._floor = min(self._floor, float(bounds[k]))
-        self._close()
+                self._floor = min(self._floor, bound)
 
     def _descend(self, conditionals: Sequence[Floats]) -> None:
         reached = improve(self._elimination, self._function[None], conditionals)[0]
@@ -163,56 +188,85 @@ class Branching:
         least = min([self._floor, *(entry[0] for entry in self._open[:1])])
         self.lower = min(max(self.lower, least), self.upper)
 
-    def _bound(self, parts: Sequence[Part], start: Floats) -> tuple[Floats, Conflicts]:
-        sets = self._restrict(parts)
-        spread = self._induction.spread(sets)
-        tape: Tape = {}
-        messages = self._induction.listen(sets, spread, tape)
-        functions = np.repeat(self._function[None], len(parts), axis=0)
-        current = start.copy()
-
-        def descend(level: Floats, which: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:
-            current[which] = level  # all parts are recomputed, for the tape must tell of all of them
-            values, weights = self._induction.descend(functions, current, messages, spread, tape)
-            return values[which], weights[which]
-
-        level = find_root(descend, functions, start)
-        return level, find_conflicts(self._induction, sets, spread, messages, tape)
+    def _look(self, parts: Sequence[Part]) -> Look:
+        return Look(
+            self._induction, self._restrict(parts), np.repeat(self._function[None], len(parts), axis=0)
+        )
 
     def _restrict(self, parts: Sequence[Part]) -> list[ConditionalSets]:
-        changed = {node for part in parts for node, _, _ in part}
-        found = []
-        for i, sets in enumerate(self._sets):
-            if i not in changed:
-                found.append(sets)
-                continue
-            ends = [np.repeat(end, len(parts), axis=0) for end in (sets.lower, sets.upper)]
-            for k, part in enumerate(parts):
-                for node, number, vertex in part:
-                    if node == i:
-                        for end in ends:
-                            end[k].reshape(-1, end.shape[-1])[number] = vertex
-            found.append(ConditionalSets(*ends))
+        """The sets of all parts, along the batch axis: those that are cut in some part, and the others as they are."""
+        cuts, rows = _flatten(parts)
+        homes = np.array(self._homes, dtype=np.intp).reshape(-1, 2)[cuts]
+        found = list(self._sets)
+        for node in np.unique(homes[:, 0]):
+            here = homes[:, 0] == node
+            vertices = np.array([self._vertices[cut] for cut in cuts[here]])
+            ends = [np.repeat(end, len(parts), axis=0) for end in (found[node].lower, found[node].upper)]
+            for end in ends:
+                end.reshape(len(parts), -1, end.shape[-1])[rows[here], homes[here, 1]] = vertices
+            found[node] = ConditionalSets(*ends)
         return found
 
-    def _split(self, conflicts: Conflicts, k: int, part: Part) -> list[Cut]:
-        """The vertices of the conditional whose conflict is worth most; of the widest one left if none is."""
-        most = [float(worth[k].max()) for worth in conflicts.worth]
-        node = int(np.argmax(most))
-        fixed = {cut[:2] for cut in part}
-        if most[node] > 0:
-            number = int(conflicts.worth[node][k].argmax())
-            if (node, number) not in fixed:
-                return self._cut(node, number)
-        wide = [
-            (float(room), i, number)
-            for i, sets in enumerate(self._sets)
-            for number, room in enumerate(sets.room.max(axis=-1).ravel())
-            if room > 0 and (i, number) not in fixed
-        ]
-        return self._cut(*max(wide)[1:]) if wide else []
+    def _split(self, conflicts: Conflicts, parts: Sequence[Part]) -> list[range]:
+        """For each part the vertices of the conditional whose conflict is worth most; of the widest left if none is."""
+        worth = np.concatenate(conflicts.worth, axis=1)
+        starts = np.cumsum([0, *(found.shape[1] for found in conflicts.worth)])
+        cuts, rows = _flatten(parts)
+        homes = np.array(self._homes, dtype=np.intp).reshape(-1, 2)[cuts]
+        worth[rows, starts[homes[:, 0]] + homes[:, 1]] = 0.0  # what is fixed already
+        best = worth.argmax(axis=1)
+        nodes = np.searchsorted(starts, best, side="right") - 1
+        found = []
+        for k, part in enumerate(parts):
+            if worth[k, best[k]] > 0:
+                found.append(self._cut(int(nodes[k]), int(best[k] - starts[nodes[k]])))
+                continue
+            fixed = {self._homes[cut] for cut in part}
+            wide = [
+                (float(room), i, number)
+                for i, sets in enumerate(self._sets)
+                for number, room in enumerate(sets.room.max(axis=-1).ravel())
+                if room > 0 and (i, number) not in fixed
+            ]
+            found.append(self._cut(*max(wide)[1:]) if wide else range(0))
+        return found
 
-    def _cut(self, node: int, number: int) -> list[Cut]:
-        sets = self._sets[node]
-        ends = [end.reshape(-1, end.shape[-1])[number] for end in (sets.lower, sets.upper)]
-        return [(node, number, vertex) for vertex in list_vertices(*ends)]
+    def _cut(self, node: int, number: int) -> range:
+        """The vertices of a conditional, by their numbers; listed when first asked for."""
+        if (node, number) not in self._listed:
+            sets = self._sets[node]
+            vertices = list_vertices(
+                *(end.reshape(-1, end.shape[-1])[number] for end in (sets.lower, sets.upper))
+            )
+            first = len(self._vertices)
+            self._vertices += list(vertices)
+            self._homes += [(node, number)] * len(vertices)
+            self._listed[node, number] = range(first, len(self._vertices))
+        return self._listed[node, number]
+
+
+def _flatten(parts: Sequence[Part]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """All cuts of all parts, one after the other, and which part each is of."""
+    lengths = [len(part) for part in parts]
+    cuts = np.fromiter(chain.from_iterable(parts), dtype=np.intp, count=sum(lengths))
+    return cuts, np.repeat(np.arange(len(parts)), lengths)
+
+
+class Look:
+    """Backward induction over several parts at once, remembered so that it can tell where it cheated."""
+
+    def __init__(self, induction: Induction, sets: list[ConditionalSets], functions: Floats) -> None:
+        self.functions = functions
+        self._induction = induction
+        self._sets = sets
+        self._spread = induction.spread(sets)
+        self._tape: Tape = {}
+        self._messages = induction.listen(sets, self._spread, self._tape)
+
+    def descend(self, level: Floats) -> tuple[Floats, Floats]:
+        """V and B of every part at its level μ."""
+        return self._induction.descend(self.functions, level, self._messages, self._spread, self._tape)
+
+    def find_conflicts(self) -> Conflicts:
+        """Which conditionals were chosen differently in different contexts at the last level."""
+        return find_conflicts(self._induction, self._sets, self._spread, self._messages, self._tape)

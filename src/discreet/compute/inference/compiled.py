@@ -8,21 +8,15 @@ the way: about four additions a cell, whatever the number of variables.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
 from numba import njit
 
-from discreet.compute.inference.junction import (
-    EVERYWHERE,
-    NO_WEIGHTS,
-    Flags,
-    FlatTree,
-    Floats,
-    Ints,
-    JunctionTree,
-)
+from discreet.compute.inference.factored import factor_if_worth
+from discreet.compute.inference.junction import NO_WEIGHTS, FlatTree, Floats, Ints, JunctionTree
 from discreet.compute.inference.kernels import propagate, propagate_rows
 from discreet.compute.inference.sweep import FAST
 
@@ -85,26 +79,28 @@ def condition(sizes, joint, evidence, out):  # type: ignore[no-untyped-def]
 class Compiled:
     """A flattened tree and the function that answers from it."""
 
-    def __init__(self, junction: JunctionTree, flat: FlatTree) -> None:
+    def __init__(self, junction: JunctionTree, flat: FlatTree, children: Sequence[int]) -> None:
+        """`children[k]` is the variable whose conditional the k-th table of the tree is."""
         self.program, self.data, self.prior = flat.program, flat.data, junction.prior
         self.sizes = np.array(junction.sizes)
         self.joint = junction.multiply_out(JOINT_CELLS)
-        self._parent = junction.tree.parent
-        self._readers = flat.readers
-        self._paths: dict[int, Flags] = {}
+        self.factored = factor_if_worth(junction, children)
 
     def condition(self, observed: Ints) -> tuple[Floats, float]:
         """All posterior marginals without soft evidence, and log P(evidence) or NaN: the shortest way there is."""
         if self.joint is None:
-            out = self.prior.copy()
-            return out, propagate(self.program, self.data, observed, NO_WEIGHTS, EVERYWHERE, out)
+            return self.answer(observed, NO_WEIGHTS)
         out = np.empty(self.prior.size)
         return out, condition(self.sizes, self.joint, observed, out)
 
-    def answer(self, observed: Ints, weights: Floats, wanted: Flags) -> tuple[Floats, float]:
-        """Posterior marginals of the wanted cliques, and log P(evidence) or NaN (see `kernels.propagate`)."""
+    def answer(self, observed: Ints, weights: Floats) -> tuple[Floats, float]:
+        """All posterior marginals, and log P(evidence) or NaN (see `kernels.propagate`)."""
+        if self.factored is not None:
+            found, log_evidence = self.factored.condition(observed, weights)
+            if log_evidence == log_evidence:
+                return found, log_evidence
         out = self.prior.copy()
-        return out, propagate(self.program, self.data, observed, weights, wanted, out)
+        return out, propagate(self.program, self.data, observed, weights, out)
 
     def answer_rows(self, observed: Ints, out: Floats, log_evidence: Floats) -> None:
         """Answer every row; on all cores, because the compiled code lets go of the interpreter."""
@@ -116,7 +112,6 @@ class Compiled:
                 self.prior,
                 observed[part],
                 NO_WEIGHTS,
-                EVERYWHERE,
                 out[part],
                 log_evidence[part],
             )
@@ -125,14 +120,3 @@ class Compiled:
         cuts = np.linspace(0, len(observed), 4 * workers + 1).astype(int)
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(run, [slice(a, b) for a, b in pairwise(cuts) if b > a]))
-
-    def path_to(self, variable: int) -> Flags:
-        """The cliques from the root to the one where a variable's marginal is read off."""
-        if variable not in self._paths:
-            flags = np.zeros(len(self._parent), dtype=np.bool_)
-            i = self._readers[variable]
-            while i >= 0:
-                flags[i] = True
-                i = self._parent[i]
-            self._paths[variable] = flags
-        return self._paths[variable]

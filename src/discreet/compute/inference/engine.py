@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from discreet.compute.inference.elimination import eliminate, maximise_subset
-from discreet.compute.inference.junction import EVERYWHERE, NO_WEIGHTS, Floats, Ints, JunctionTree
+from discreet.compute.inference.junction import NO_WEIGHTS, Floats, Ints, JunctionTree
 from discreet.compute.inference.propagation import Beliefs, marginals, maximise, propagate, propagate_log
 from discreet.values.errors import ImpossibleEvidence, QueryError
 from discreet.values.graph import DAG
@@ -18,6 +19,7 @@ from discreet.values.text import list_some
 
 if TYPE_CHECKING:
     from discreet.compute.inference.compiled import Compiled
+    from discreet.compute.inference.questions import Questions
 
 Path = Literal["auto", "numpy", "numba"]
 
@@ -54,6 +56,19 @@ class Marginals(Mapping[str, Floats]):
         return {name: flat[at] for name, at in self._at.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """The marginals, of some attributes or all, that were found for the last evidence asked about.
+
+    It is replaced as a whole and never changed, so threads may share it.
+    """
+
+    evidence: object
+    marginals: Mapping[str, Floats]
+    cells: float
+    """What single questions about this evidence have cost so far."""
+
+
 class Engine:
     """Exact inference in the network with this graph and these tables (axes: parents in order, then the child)."""
 
@@ -73,6 +88,8 @@ class Engine:
         self._blank = np.full(2 * len(dag), -1, dtype=np.int64)
         self._seconds = 0.0
         self._compiled: Compiled | None = None
+        self._questions: Questions | None = None
+        self._last: Remembered | None = None
 
     def posteriors(
         self,
@@ -100,15 +117,34 @@ class Engine:
     def marginal(
         self, target: str, evidence: Mapping[str, int], likelihoods: Mapping[str, Floats] | None = None
     ) -> Floats:
-        """P(target | evidence); only the cliques between the evidence and the target are visited."""
-        if self._compiled is not None:
-            observed, weights = self._enter(evidence, likelihoods or {})
-            out, log_evidence = self._compiled.answer(
-                observed, weights, self._compiled.path_to(self._index[target])
+        """P(target | evidence); what cannot matter is left out, and the last evidence is remembered.
+
+        As soon as questions about the same evidence have cost as much as all its posteriors would, those are made.
+        """
+        soft = likelihoods or {}
+        self._number(evidence, soft)
+        if not evidence and not soft and self.junction.calibrated is not None:
+            return self.junction.prior[self._at[target]].copy()
+        key = (
+            frozenset(evidence.items()),
+            frozenset(
+                (name, np.asarray(values, dtype=np.float64).tobytes()) for name, values in soft.items()
+            ),
+        )
+        last = self._last
+        if last is None or last.evidence != key:
+            last = Remembered(key, {}, 0.0)
+        if target in last.marginals:
+            return last.marginals[target].copy()
+        if target not in evidence and last.cells <= self.junction.cells:
+            found, cells = self._ask(
+                [target], evidence, soft, possible=bool(last.marginals), limit=self.junction.cells
             )
-            if log_evidence == log_evidence:
-                return out[self._at[target]].copy()
-        return self._posteriors(evidence, likelihoods or {}, "auto")[target]
+            if found is not None:
+                self._last = Remembered(key, {**last.marginals, target: found}, last.cells + cells)
+                return found.copy()
+        self._last = last = Remembered(key, self._posteriors(evidence, soft, "auto"), 0.0)
+        return last.marginals[target].copy()
 
     def posteriors_of_rows(self, evidence: Ints) -> tuple[Floats, Floats]:
         """Posteriors of every attribute for each row of codes (columns in node order, -1 for unobserved).
@@ -163,12 +199,17 @@ class Engine:
     ) -> Table:
         """P(targets | evidence) as one table with its axes in the order asked for."""
         require_cells(f"the joint of {list_some(targets)}", (self._sizes[t] for t in targets), self.max_cells)
-        self._number(evidence, likelihoods or {})
+        soft = likelihoods or {}
+        self._number(evidence, soft)
         unobserved = [name for name in targets if name not in evidence]
-        table = eliminate(self.dag, self.cpts, unobserved, evidence, likelihoods or {}, self.max_cells)
-        if table is None:
-            raise impossible(evidence, likelihoods or {})
-        values = table.arrange(unobserved).values
+        values, _ = self._ask(unobserved, evidence, soft, possible=False, limit=self.max_cells)
+        if values is None:
+            start = perf_counter()
+            table = eliminate(self.dag, self.cpts, unobserved, evidence, soft, self.max_cells)
+            if table is None:
+                raise impossible(evidence, soft)
+            values = table.arrange(unobserved).values
+            self._seconds += perf_counter() - start
         for axis, name in enumerate(targets):
             if name in evidence:
                 point = np.eye(self._sizes[name])[evidence[name]]
@@ -220,13 +261,45 @@ class Engine:
                     known.add(v)
         return chain
 
+    def _ask(
+        self,
+        targets: Sequence[str],
+        evidence: Mapping[str, int],
+        likelihoods: Mapping[str, Floats],
+        *,
+        possible: bool,
+        limit: float,
+    ) -> tuple[Floats | None, float]:
+        """P(targets | evidence) by the compiled elimination and the cells it took; None if that is not to be had."""
+        if not targets or (self._compiled is None and self._seconds <= PATIENCE):
+            return None, 0.0
+        if self._questions is None:
+            from discreet.compute.inference.questions import Questions
+
+            place = {cpt.axes[-1]: cpt for cpt in self.cpts}
+            families = [place[name] for name in self.junction.names]
+            self._questions = Questions(
+                self.junction.sizes,
+                [
+                    ([self._index[a] for a in cpt.axes], np.ascontiguousarray(cpt.values, dtype=np.float64))
+                    for cpt in families
+                ],
+            )
+        found, cells = self._questions.ask(
+            *self._enter(evidence, likelihoods),
+            [self._index[name] for name in targets],
+            possible=possible,
+            limit=limit,
+        )
+        return (found if cells >= 0 else None), cells
+
     def _posteriors(
         self, evidence: Mapping[str, int], likelihoods: Mapping[str, Floats], path: Path
     ) -> Marginals:
         if path == "numba" or (path == "auto" and self._seconds > PATIENCE):
             compiled = self._compile()
             if compiled is not None:
-                out, log_evidence = compiled.answer(*self._enter(evidence, likelihoods), EVERYWHERE)
+                out, log_evidence = compiled.answer(*self._enter(evidence, likelihoods))
                 if log_evidence == log_evidence:
                     return Marginals(out, self._at, log_evidence)
         start = perf_counter()
@@ -280,7 +353,8 @@ class Engine:
         if self._compiled is None and self.junction.flat is not None:
             from discreet.compute.inference.compiled import Compiled
 
-            self._compiled = Compiled(self.junction, self.junction.flat)
+            children = [self._index[cpt.axes[-1]] for cpt in self.cpts]
+            self._compiled = Compiled(self.junction, self.junction.flat, children)
         return self._compiled
 
 

@@ -21,11 +21,8 @@ from discreet.values.text import list_some
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 NO_WEIGHTS: Floats = np.empty(0)
-EVERYWHERE: Flags = np.empty(0, dtype=np.bool_)
-"""The flags that restrict an answer to no part of the tree."""
 
 STRIP = 2048
 """Neighbouring axes are merged into strips of at most this many cells, so that one stays in the first-level cache."""
@@ -75,7 +72,6 @@ class FlatTree:
 
     program: Ints
     data: Floats
-    readers: tuple[int, ...]  # per variable: the clique during whose visit its marginal is read off
 
 
 @dataclass(frozen=True)
@@ -127,6 +123,11 @@ class JunctionTree:
     def index(self) -> dict[str, int]:
         """The variable of each attribute name."""
         return {name: v for v, name in enumerate(self.names)}
+
+    @cached_property
+    def cells(self) -> int:
+        """The cells of all cliques."""
+        return sum(count_cells(self.sizes[v] for v in clique) for clique in self.tree.cliques)
 
     @cached_property
     def separators_of(self) -> tuple[tuple[int, ...], ...]:
@@ -300,8 +301,7 @@ def flatten(
     bounds = [header + at for at in _starts(len(sections[section]) for section in Section)]
     program = np.array(bounds + [n for section in Section for n in sections[section]], dtype=np.int64)
     data = np.concatenate([*(np.ravel(table) for table in (*beliefs, *separators)), least])
-    homes = {**in_clique, **in_separator}
-    return FlatTree(program, data, tuple(homes[v] for v in range(len(sizes))))
+    return FlatTree(program, data)
 
 
 def smallest_positive(table: Floats) -> float:

@@ -22,11 +22,10 @@ UNCHANGED = 1e-14
 
 
 @njit(cache=True, nogil=True)
-def propagate(program, data, evidence, likelihoods, wanted, out):  # type: ignore[no-untyped-def]
+def propagate(program, data, evidence, likelihoods, out):  # type: ignore[no-untyped-def]
     """Turn the prior marginals in `out` into posterior ones; return log P(evidence), NaN if it is 0 or underflowed.
 
-    `evidence[v]` is the observed code of v or -1; `evidence[V + v]` is where its likelihood starts, or -1. A non-empty
-    `wanted` flags the cliques to visit on the way down; marginals that are read off elsewhere are left unfinished.
+    `evidence[v]` is the observed code of v or -1; `evidence[V + v]` is where its likelihood starts, or -1.
     """
     scalars = program[Section.SCALARS]
     parent = program[Section.PARENT]
@@ -106,8 +105,6 @@ def propagate(program, data, evidence, likelihoods, wanted, out):  # type: ignor
             if not touched[i]:
                 continue
         else:
-            if wanted.size > 0 and not wanted[i]:
-                continue
             if i == 0:
                 work[lowered] = 1.0 / work[peak + 0]
             else:
@@ -219,8 +216,6 @@ def propagate(program, data, evidence, likelihoods, wanted, out):  # type: ignor
         sums = 0
         for c in range(program[child_start + i], program[child_start + i + 1]):
             child = program[children + c]
-            if wanted.size > 0 and not wanted[child]:
-                continue
             for s in range(program[separator_size + child]):
                 work[down + program[separator_at + child] + s] = 0.0
             strides = link_strides + program[link + child]
@@ -253,8 +248,8 @@ def propagate(program, data, evidence, likelihoods, wanted, out):  # type: ignor
 
 
 @njit(cache=True, nogil=True)
-def propagate_rows(program, data, prior, evidence, likelihoods, wanted, out, log_evidence):  # type: ignore[no-untyped-def]
+def propagate_rows(program, data, prior, evidence, likelihoods, out, log_evidence):  # type: ignore[no-untyped-def]
     """`propagate` for every row of `evidence`."""
     for r in range(evidence.shape[0]):
         out[r] = prior
-        log_evidence[r] = propagate(program, data, evidence[r], likelihoods, wanted, out[r])
+        log_evidence[r] = propagate(program, data, evidence[r], likelihoods, out[r])

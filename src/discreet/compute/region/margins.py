@@ -168,14 +168,14 @@ def cut_batches(
         share = Fraction(6 * 10**6, int(math.pi**2 * number**2 * 10**6) + 1)
         last = False
         if whole is not None and whole > 0:
-            cost = sum((_amount(table) for table in tables), Fraction(0))
+            cost = sum((price_table(table) for table in tables), Fraction(0))
             share, last = min(cost / whole, Fraction(1)), cost >= whole
         counted = tuple(table for table in tables if table.rate == 1)
         found.append(Batch(counted, share, last))
     return tuple(found)
 
 
-def _amount(table: Measurement) -> Fraction:
+def price_table(table: Measurement) -> Fraction:
     """What a table cost, in the first number of its budget; exact tables have no noise to pay for."""
     amounts: tuple[Fraction, ...] = getattr(table.cost, "amounts", (Fraction(0),))
     return amounts[0]

@@ -72,8 +72,7 @@ def _log_mixture(value: float, rates: np.ndarray, spent: np.ndarray) -> float:
 
 def _find_pole(part: Part) -> float:
     """The rate from which on the moments of a noise are infinite: 1/s for Laplace noise of scale s."""
-    law = part[0]
-    return float(1 / law.scale) if hasattr(law, "scale") else math.inf
+    return part[0].steepest
 
 
 def average(tables: Sequence[np.ndarray], parts: Sequence[Part]) -> np.ndarray:

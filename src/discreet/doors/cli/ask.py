@@ -130,7 +130,7 @@ def synthesize(
         int | None,
         typer.Option(
             help="Write so many tables, each from a plausible network of its own: out-1.csv, out-2.csv, …; what they "
-            "say is combined by dc.combine, with honest standard errors."
+            "say is combined by dc.pool, with honest standard errors."
         ),
     ] = None,
 ) -> None:
@@ -174,7 +174,7 @@ def _write_tables(
         drawn.sample(rows, rng=seed + number, given=given).write(path, labels=labels)
     echo(
         f"{tables} tables of {rows:,} rows, seed {seed}: {out.with_name(f'{out.stem}-1{out.suffix}')} and so on; "
-        "analyse each as if it were real and put the estimates and their variances into dc.combine"
+        "analyse each as if it were real and put the estimates and their variances into dc.pool"
     )
 
 

@@ -1,4 +1,4 @@
-"""`discreet verify`, `statement`, `compare` and `report`: what a release claims, whether it adds up, pages on it."""
+"""`discreet verify`, `compare` and `report`: whether a release adds up, what is between two, a page on it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ def compare(
 ) -> None:
     """Compare two networks, or with --rows real rows with synthetic ones.
 
-    Networks over the same attributes: conditionals by L1 and KL, marginals by total variation. Rows: marginals, pairs,
+    Networks over the same attributes: conditionals by L1 and KL, marginals by total variation. Of two releases, such as
+    last year's and this year's, also which probabilities differ by more than noise. Rows: marginals, pairs,
     missing values, rare levels, correlations, and prediction. That is computed from private rows without a budget, so
     it is for the custodian alone.
     """
@@ -120,12 +121,19 @@ def compare(
     if schema is not None or out is not None or predict is not None:
         raise DataError("--schema, --out and --predict are for rows; add --rows to compare two files of rows")
     from discreet.judge.comparison import compare as run
+    from discreet.judge.publishing.differences import find_differences
+    from discreet.networks.formats.release import Release, read
 
     found = run(one, other)
+    sides = [read(path) for path in (one, other)]
+    before, after = (side if isinstance(side, Release) else None for side in sides)
+    changes = None if before is None or after is None else find_differences(before, after)
     if as_json:
-        print_json(found.to_json())
-    else:
-        _print_distances(found)
+        print_json({**found.to_json(), **({} if changes is None else {"differences": changes.to_json()})})
+        return
+    _print_distances(found)
+    if changes is not None:
+        typer.echo(changes.explain())
 
 
 def _compare_rows(
@@ -186,21 +194,6 @@ def report(
         print_json({"written": str(out)})
     else:
         echo(out)
-
-
-def statement(release: Document, as_json: AsJson = False) -> None:
-    """Print what a release claims about privacy, on one page, point by point as NIST SP 800-226 asks.
-
-    What only the custodian knows comes from `discreet release --about FILE`; a point that is still open is listed.
-    """  # fmt: skip
-    from discreet.judge.claim import state_claim
-    from discreet.networks.formats.release import read_release
-
-    found = state_claim(read_release(release))
-    if as_json:
-        print_json(found.to_json())
-    else:
-        echo(found.explain())
 
 
 def _print_distances(found: NetworkDistance) -> None:

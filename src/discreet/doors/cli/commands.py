@@ -11,7 +11,19 @@ from typing import Annotated
 
 import typer
 
-from discreet.doors.cli import INTERRUPTED, ask, audit, budget, check, examples, explore, release, schema
+from discreet.doors.cli import (
+    INTERRUPTED,
+    ask,
+    audit,
+    budget,
+    check,
+    credal,
+    examples,
+    explore,
+    publish,
+    release,
+    schema,
+)
 from discreet.doors.cli.terminal import echo
 from discreet.values.errors import DiscreetError
 from discreet.values.text import show_line
@@ -29,6 +41,8 @@ app = typer.Typer(
 )
 app.add_typer(budget.app, name="budget")
 app.add_typer(schema.app, name="schema")
+app.add_typer(credal.app, name="credal")
+app.command(epilog="Example: discreet bounds published/release.json --truth truth.bif")(credal.bounds)
 app.command(epilog="Example: discreet examples clinic")(examples.examples)
 app.command(epilog="Example: discreet plan --schema schema.toml --graph graph.bif --epsilon 1 --rows 5000")(
     release.plan
@@ -42,7 +56,9 @@ app.command(epilog="Example: discreet keys custodian.key")(check.keys)
 app.command(epilog="Example: discreet sign published/release.json --key custodian.key")(check.sign)
 app.command(epilog="Example: discreet compare published/release.json truth.bif")(check.compare)
 app.command(epilog="Example: discreet report published/release.json --out report.html")(check.report)
-app.command(epilog="Example: discreet statement published/release.json")(check.statement)
+app.command(epilog="Example: discreet statement published/release.json")(publish.statement)
+app.command(epilog="Example: discreet combine north.json south.json --disjoint --out both")(publish.combine)
+app.command(epilog="Example: discreet catalog published --ledger clinic.ledger")(publish.catalog)
 app.command(epilog="Example: discreet explore published/release.json")(explore.explore)
 app.command(
     epilog='Example: discreet query release.json "P(lung | smoke=yes)" "MPE(dysp=yes)" --interval calibrated'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,24 +12,9 @@ from warnings import catch_warnings, simplefilter
 
 import typer
 
-from discreet.doors.cli.search_options import (
-    AsPrinted,
-    BetaOption,
-    DegreeOption,
-    EncodingName,
-    Forbidden,
-    Required,
-    ScoreOption,
-    SelectionOption,
-    Target,
-    ThetaOption,
-    Workload,
-    read_options,
-    read_tuning,
-    read_use,
-)
-from discreet.doors.cli.terminal import AsJson, AtMost, PerPerson, Person, echo, print_json
-from discreet.values.errors import BudgetError, PromiseWarning
+from discreet.doors.cli.options.terms import Terms, take_terms
+from discreet.doors.cli.terminal import AsJson, echo, print_json
+from discreet.values.errors import BudgetError, BudgetWarning, PromiseWarning, SearchWarning
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -47,33 +33,11 @@ Data = Annotated[
 SchemaFile = Annotated[
     Path, typer.Option("--schema", metavar="FILE", help="The schema (.toml): see `discreet schema draft`.")
 ]
-GraphFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--graph",
-        metavar="FILE",
-        help='BIF, a network (.json), or lines "smoke -> lung"; without it a graph is learned privately.',
-    ),
-]
-Epsilon = Annotated[str | None, typer.Option(help="What this release may cost: ε, e.g. 1 or 1/2.")]
-Delta = Annotated[str | None, typer.Option(help="δ, together with --epsilon.")]
-Rho = Annotated[str | None, typer.Option(help="What this release may cost as ρ (zCDP), e.g. 1/8.")]
-UnitName = Annotated[
-    str | None,
-    typer.Option(help="What is protected: add-remove or replace-one. [default: as the account says]"),
-]
-LearnerName = Annotated[
-    str | None,
-    typer.Option(
-        help="With --graph: planned, independent or dependent. Without: adaptive or privbayes. "
-        "[default: planned or adaptive]"
-    ),
-]
 
 
+@take_terms
 def release(
     data: Data,
-    schema: SchemaFile,
     ledger: Annotated[
         str, typer.Option(metavar="LEDGER", help="The ledger that pays: a file or an address.")
     ],
@@ -87,26 +51,19 @@ def release(
             help="A folder for document, BIF, report and explorer; or a .json file.",
         ),
     ],
-    graph: GraphFile = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    rho: Rho = None,
-    unit: UnitName = None,
-    person: Person = None,
-    at_most: AtMost = None,
-    per_person: PerPerson = None,
-    learner: LearnerName = None,
-    encoding: EncodingName = None,
-    require: Required = None,
-    forbid: Forbidden = None,
-    target: Target = None,
-    workload: Workload = None,
-    score: ScoreOption = None,
-    beta: BetaOption = None,
-    k: DegreeOption = None,
-    theta: ThetaOption = None,
-    selection: SelectionOption = None,
-    as_printed: AsPrinted = False,
+    terms: Terms,
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", metavar="FILE", help="The schema (.toml): see `discreet schema draft`."),
+    ] = None,
+    plan_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan",
+            metavar="FILE",
+            help="A plan that several custodians share, in place of schema, graph and unit: see `discreet combine`.",
+        ),
+    ] = None,
     request: Annotated[
         str | None,
         typer.Option(
@@ -160,35 +117,35 @@ def release(
     whole = None if budget is None else read_budget(budget)
     words = None if about is None else About.read(about)
     plan_files(out)  # a place that cannot be written is refused before anything is spent
-    declared = read_schema(schema) if accept_guesses else read_reviewed(schema)
-    options = read_options(learner, declared, encoding, require, forbid)
-    options |= read_use(learner, graph, declared, target, workload)
-    tuning = {"score": score, "beta": beta, "k": k, "theta": theta, "selection": selection}
-    options |= read_tuning(learner, declared, encoding, tuning, as_printed=as_printed)
-    if create_ledger and unit is None and person is None:
+    declared: Schema | None = None
+    if plan_file is None:
+        if schema is None:
+            raise BudgetError(
+                "give the schema of the table with --schema FILE.toml, or a --plan that has one"
+            )
+        declared = read_schema(schema) if accept_guesses else read_reviewed(schema)
+    elif schema is not None:
+        raise BudgetError("a plan has its own schema: leave out --schema")
+    asked = terms.read(declared)
+    if declared is not None and create_ledger and terms.unit is None and terms.person is None:
         _ask_about_people(data, declared, ledger, account)
     with (
-        catch_warnings(record=True) as told,
+        catch_warnings(),
         show_progress("counting, drawing noise, estimating") as progress,
     ):
-        simplefilter("always", PromiseWarning)
+        for kind in (PromiseWarning, SearchWarning, BudgetWarning):
+            simplefilter("always", kind)
+        warnings.showwarning = _tell  # at once: some of them are to be read before anything is paid
         made = make_release(
             data,
             declared,
-            graph,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
+            plan=plan_file,
+            **asked,
+            **terms.list_amounts(),
             ledger=ledger,
             account=account,
             budget=whole,
-            unit=unit,
-            person=person,
-            at_most=at_most,
-            per_person=per_person,
             create=create_ledger,
-            learner=learner,
-            options=options,
             request=request,
             memory=memory,
             progress=progress,
@@ -197,8 +154,6 @@ def release(
             beside=find_beside(out),
         )
         paths = made.write(out)
-    for warning in told:
-        echo(f"warning: {warning.message}", err=True)
     if as_json:
         print_json(_describe(made, paths))
         return
@@ -209,28 +164,10 @@ def release(
         echo(path)
 
 
+@take_terms
 def plan(
     schema: SchemaFile,
-    graph: GraphFile = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    rho: Rho = None,
-    unit: UnitName = None,
-    person: Person = None,
-    at_most: AtMost = None,
-    per_person: PerPerson = None,
-    learner: LearnerName = None,
-    encoding: EncodingName = None,
-    require: Required = None,
-    forbid: Forbidden = None,
-    target: Target = None,
-    workload: Workload = None,
-    score: ScoreOption = None,
-    beta: BetaOption = None,
-    k: DegreeOption = None,
-    theta: ThetaOption = None,
-    selection: SelectionOption = None,
-    as_printed: AsPrinted = False,
+    terms: Terms,
     rows: Annotated[int, typer.Option(help="Your guess of the number of rows.", min=1)] = 10_000,
     question: Annotated[
         list[str] | None,
@@ -246,6 +183,16 @@ def plan(
             help='Find the ε whose guaranteed intervals are no wider, such as 0.02 "P(lung | smoke)".',
         ),
     ] = None,
+    write: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a plan that several custodians share; needs --custodians."),
+    ] = None,
+    custodians: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES", help="With --write: the custodians' accounts, such as north,south,west."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a release would measure, with which noise, and how wrong it would be; nothing is read or spent."""
@@ -258,35 +205,28 @@ def plan(
     guesses = count_guesses(schema)
     if guesses:
         echo(f"warning: {schema} still has {guesses} guesses that nobody has reviewed", err=True)
-    options = read_options(learner, declared, encoding, require, forbid)
-    options |= read_use(learner, graph, declared, target, workload)
-    tuning = {"score": score, "beta": beta, "k": k, "theta": theta, "selection": selection}
-    options |= read_tuning(learner, declared, encoding, tuning, as_printed=as_printed)
+    asked = terms.read(declared)
     if for_width is not None:
-        given = {"--epsilon": epsilon, "--delta": delta, "--rho": rho, "--question": question}
-        named = [option for option, value in given.items() if value]
+        given = {**terms.list_amounts(), "question": question}
+        named = [f"--{option}" for option, value in given.items() if value]
         if named:
             raise BudgetError(f"--for-width finds the budget: leave out {', '.join(named)}")
-        bought = buy_width(
-            *for_width, declared, graph, rows=rows, unit=unit, person=person, at_most=at_most, learner=learner,
-            options=options,
-        )  # fmt: skip
+        bought = buy_width(*for_width, declared, rows=rows, **asked)
         _print_bought(*for_width, bought, rows, as_json)
         return
-    found = make_plan(
-        declared,
-        graph,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        rows=rows,
-        unit=unit,
-        person=person,
-        at_most=at_most,
-        per_person=per_person,
-        learner=learner,
-        options=options,
-    )
+    found = make_plan(declared, rows=rows, **asked, **terms.list_amounts())
+    if write is not None or custodians is not None:
+        from discreet.doors.publishing import agree
+
+        if write is None or custodians is None or asked["options"]:
+            raise BudgetError(
+                "a shared plan needs --write FILE and --custodians north,south, and takes no options of a learner"
+            )
+        named = [name.strip() for name in custodians.split(",")]
+        shared = {name: value for name, value in asked.items() if name not in ("learner", "options")}
+        agree(named, declared, rows=rows, **shared, **terms.list_amounts()).write(write)
+        echo(write)
+        return
     widths = [predict_width(found, text) for text in question or []]
     if as_json:
         wide = {"widths": [width.to_json() for width in widths]} if widths else {}
@@ -331,6 +271,10 @@ def show_progress(what: str) -> Iterator[Move | None]:
             bar.update(task, completed=done, total=total, description=f"found {last[:60]}")
 
         yield move
+
+
+def _tell(message: Warning | str, *_: object, **__: object) -> None:
+    echo(f"warning: {message}", err=True)
 
 
 def _ask_about_people(data: str, schema: Schema, ledger: str, account: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -90,6 +91,44 @@ def recover_counts(lower: Sequence[Table], upper: Sequence[Table], strength: flo
         counts.append(Table(table.axes, low / widest * (1.0 if strength is None else strength)))
     totals = [table.total() for table in counts]
     return Recovery(found.cpts, found.seen, tuple(counts), float(np.median(totals)))
+
+
+def describe_recovery(
+    lower: Sequence[Table], upper: Sequence[Table], strength: float | None = None
+) -> tuple[Recovery, dict[str, Any]]:
+    """What intervals give away, and what that says about how they were made, in words and as plain values."""
+    found = recover_ratios(lower)
+    nobody = int(sum((1.0 - seen.values[..., 0]).sum() for seen in found.seen))
+    gaps = np.concatenate([(1.0 - np.asarray(table.values).sum(axis=-1)).ravel() for table in lower])
+    told: dict[str, Any] = {"conditionals": int(gaps.size), "nobody had": nobody}
+    words = [
+        f"{gaps.size:,} conditionals recovered from their lower ends; of {nobody:,} nobody had the parents"
+    ]
+    if strength is None and float(gaps.max() - gaps.min()) < EVEN:
+        told["contamination"] = float(gaps.mean())
+        words.append(
+            f"all intervals are {gaps.mean():.6g} wide, as if another network had been mixed in with this share"
+        )
+    else:
+        try:
+            found = recover_counts(lower, upper, strength)
+        except TableError as error:
+            if strength is not None:
+                raise
+            words.append(f"no counts: {error}")
+        else:
+            totals = [table.total() for table in found.counts or ()]
+            if max(totals) > min(totals) * (1.0 + EVEN):
+                words.append(
+                    "no counts: the widths do not agree on one number of rows, as those of one S would"
+                )
+                return recover_ratios(lower), {**told, "words": words}
+            unit = "" if strength is not None else " times S"
+            told["rows"] = found.rows
+            words.append(
+                f"the widths are those of an imprecise Dirichlet model of {found.rows:.6g}{unit} rows"
+            )
+    return found, {**told, "words": words}
 
 
 def _require_lower(lower: Sequence[Table]) -> None:

@@ -29,6 +29,7 @@ from discreet.judge.replay import Replay, replay
 from discreet.networks.network import Network
 from discreet.values.errors import DataError
 from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Exact, Measurement
+from discreet.values.noise_sum import NoiseSum
 from discreet.values.table import Array, Table
 
 Floats = npt.NDArray[np.float64]
@@ -104,8 +105,8 @@ class Listener:
                 raise DataError(f"a {type(query).__name__} has no likelihood that is known here")
 
     def _weigh(self, found: Measurement, sizes: dict[str, int]) -> Step:
-        if found.rate != 1 or isinstance(found.law, Exact):
-            raise DataError("a revealed table or one of a secret sample has no likelihood ratio here")
+        if found.rate != 1 or isinstance(found.law, Exact | NoiseSum):
+            raise DataError("a revealed table, one of a secret sample or a sum has no likelihood ratio here")
         one, other = self.count(found.axes, sizes)
         apart = one.values != other.values  # all other cells say the same about both
         logs = [found.law.log_pmf(found.noisy.values[apart] - side.values[apart]) for side in (one, other)]

@@ -121,7 +121,7 @@ def _pack(
 
 
 def _describe_words(model: Model, file: str, report: str | None, doubt: str) -> dict[str, Any]:
-    if not isinstance(model, Release) or model.provenance.statement is None:
+    if not isinstance(model, Release) or not model.provenance.paid:
         return {
             "title": file,
             "kicker": "A Bayesian network",
@@ -133,22 +133,23 @@ def _describe_words(model: Model, file: str, report: str | None, doubt: str) -> 
             "links": [],
             "source": f"the network {file}.",
         }
-    known, said, about = model.provenance, model.provenance.statement, model.about or About()
-    promised = said.promised
+    known, told, about = model.provenance, model.provenance.statements, model.about or About()
+    promised = known.promised
     broken = bool(doubt) or isinstance(promised, Infinite)
-    days = [debit.day for debit in said.debits]
-    title = about.title or f"What {said.account} shows"
+    days = [debit.day for said in told for debit in said.debits]
+    anchors = [f"{said.events}:{said.head}" for said in told]
+    title = about.title or f"What {known.name} shows"
     hidden = known.unit.hidden
     facts = [(label, text) for label, text in about.list_facts() if label != "Title"]
     facts += [
         ("Unit of privacy", f"{known.unit}: {hidden}"),
         ("This release", spell(known.cost)),
-        ("Account", f"{said.account}: {spell(said.spent)} spent of {spell(said.whole)}"),
+        *(("Account", f"{said.account}: {spell(said.spent)} spent of {spell(said.whole)}") for said in told),
         ("Learner", known.learner),
-        ("Ledger anchor", f"{said.events}:{said.head}"),
+        *(("Ledger anchor", anchor) for anchor in anchors),
         ("Made with", ", ".join(f"{name} {version}" for name, version in model.software.items())),
     ]
-    lasting = [] if said.durable else [SIMULATED]
+    lasting = [] if all(said.durable for said in told) else [SIMULATED]
     links = [
         (text, f"{report}#{anchor}")
         for text, anchor in (
@@ -161,7 +162,7 @@ def _describe_words(model: Model, file: str, report: str | None, doubt: str) -> 
     ]
     return {
         "title": title,
-        "kicker": " · ".join(["Private release", said.account, *([max(days)] if days else [])]),
+        "kicker": " · ".join(["Private release", known.name, *([max(days)] if days else [])]),
         "short": "Not verified"
         if doubt
         else "No privacy is promised"
@@ -171,11 +172,11 @@ def _describe_words(model: Model, file: str, report: str | None, doubt: str) -> 
         "sentences": [f"Not verified: {doubt}. What is promised is not shown."]
         if doubt
         else [model.promise, *(_plain(text) for text in explain_loss(promised, known.unit)), *lasting],
-        "shares": None if broken else _share_budget(model),
+        "shares": None if broken or known.parts else _share_budget(model),
         "facts": facts,
         "links": links,
         "source": f"{title}, a differentially private network ({spell(known.cost)}), ledger anchor "
-        f"{said.events}:{said.head[:12]}.",
+        f"{', '.join(anchor.partition(':')[0] + ':' + anchor.partition(':')[2][:12] for anchor in anchors)}.",
     }
 
 

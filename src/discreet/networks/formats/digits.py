@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.networks.network import Network
+from discreet.networks.posterior import Posterior
+from discreet.networks.provenance import Provenance
 from discreet.values.table import Table
 
 DIGITS = 10
@@ -37,15 +39,16 @@ def round_network(network: Network) -> Network:
     """The network as it is published: tables, predicted errors and details to so many digits."""
     known = network.provenance
     cpts = tuple(Table(cpt.axes, round_array(cpt.values)) for cpt in network.cpts)
-    if known is not None:
-        known = replace(
-            known,
-            predicted_error=_round_all(known.predicted_error),
-            details={
-                key: value if key in GIVEN else _round_all(value) for key, value in known.details.items()
-            },
-        )
-    return replace(network, cpts=cpts, provenance=known)
+    return replace(network, cpts=cpts, provenance=None if known is None else _round_provenance(known))
+
+
+def round_posterior(posterior: Posterior) -> Posterior:
+    """The posterior as it is published: its α to so many digits, and what its means are published with."""
+    alphas = tuple(Table(alpha.axes, round_array(alpha.values)) for alpha in posterior.alphas)
+    known = posterior.provenance
+    return replace(
+        posterior, alphas=alphas, updates=None, provenance=None if known is None else _round_provenance(known)
+    )
 
 
 def round_array(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -68,6 +71,14 @@ def find_strange(published: npt.NDArray[np.float64], derived: npt.NDArray[np.flo
         if not is_published(float(published.flat[at]), float(derived.flat[at])):
             return int(at)
     return None
+
+
+def _round_provenance(known: Provenance) -> Provenance:
+    return replace(
+        known,
+        predicted_error=_round_all(known.predicted_error),
+        details={key: value if key in GIVEN else _round_all(value) for key, value in known.details.items()},
+    )
 
 
 def _round_all(value: Any) -> Any:

@@ -85,6 +85,10 @@ class Kind:
             )
         return require_keys(document, self.what, ("format", "version", *self.keys), self.optional)
 
+    def names(self, text: str) -> bool:
+        """Whether a text begins as documents of this kind do, as discreet writes them."""
+        return text.startswith(f'{{"format": "{self.format}"')
+
     def describe(self, **values: Any) -> dict[str, Any]:
         """The document with these values of its keys."""
         present = [*self.keys, *(key for key in self.optional if values.get(key) is not None)]
@@ -184,12 +188,16 @@ def describe_provenance(provenance: Provenance) -> dict[str, Any]:
         "predicted error": dict(provenance.predicted_error),
         "details": dict(provenance.details),
         "statement": {} if provenance.statement is None else provenance.statement.to_json(),
+        **({"parts": [describe_provenance(part) for part in provenance.parts]} if provenance.parts else {}),
     }
 
 
-def restore_provenance(document: object, schema: Schema) -> Provenance:
-    """Where a model over this schema comes from; whatever else stood there would be published without a look."""
-    known = require_keys(document, "a provenance", tuple(_PROVENANCE))
+def restore_provenance(document: object, schema: Schema, *, whole: bool = True) -> Provenance:
+    """Where a model over this schema comes from; whatever else stood there would be published without a look.
+
+    Only a `whole` provenance may have parts.
+    """
+    known = require_keys(document, "a provenance", tuple(_PROVENANCE), ("parts",) if whole else ())
     for key, kind in _PROVENANCE.items():
         if not isinstance(known[key], kind):
             raise FormatError(f"the {key} of a provenance cannot be {show(known[key])}")
@@ -211,6 +219,10 @@ def restore_provenance(document: object, schema: Schema) -> Provenance:
         errors,
         known["details"],
         Statement.from_json(known["statement"]) if known["statement"] else None,
+        tuple(
+            restore_provenance(part, schema, whole=False)
+            for part in require_list(known.get("parts", []), "the parts of a provenance")
+        ),
     )
 
 

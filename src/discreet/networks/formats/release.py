@@ -32,7 +32,7 @@ from discreet.networks.formats.documents import (
 from discreet.networks.formats.edges import parse_edges
 from discreet.networks.network import NETWORK, Network
 from discreet.networks.posterior import POSTERIOR, Posterior
-from discreet.networks.provenance import Provenance
+from discreet.networks.provenance import DISJOINT, Provenance
 from discreet.values.about import About
 from discreet.values.budget import ZCDP, ApproxDP, Finite, Infinite, imply_approx
 from discreet.values.errors import FormatError, GraphError
@@ -177,6 +177,8 @@ def state_promise(provenance: Provenance) -> str:
 
     What one release cost is a part of that, and says nothing of the others, of which there may be more tomorrow.
     """
+    if provenance.parts:
+        return _state_joint(provenance)
     said = provenance.statement
     if said is None:
         raise FormatError("without the statement of the account that paid for it nothing can be promised")
@@ -187,6 +189,39 @@ def state_promise(provenance: Provenance) -> str:
         f"This release hides {provenance.unit.hidden}. All that may ever be published from the same account together "
         f"{_limit(promised)}. This release is {provenance.cost} of {_name_whole(said)}."
         + ("" if said.durable else f" {SIMULATED}")
+    )
+
+
+def _state_joint(provenance: Provenance) -> str:
+    """The promises of several custodians, side by side: each for its own rows, and what they are worth together."""
+    told = provenance.statements
+    names = [said.account for said in told]
+    open_rows = [said.account for said in told if isinstance(said.promised, Infinite)]
+    if open_rows:
+        return f"No privacy is promised: rows of {open_rows[0]} were looked at without noise."
+    promised = [said.promised for said in told if not isinstance(said.promised, Infinite)]
+    same = len({str(found) for found in promised}) == 1
+    each = (
+        f"All that may ever be published from the account of any one of them together {_limit(promised[0])}."
+        if same
+        else "All that may ever be published together "
+        + "; ".join(
+            f"from the account {name} {_limit(found)}" for name, found in zip(names, promised, strict=True)
+        )
+        + "."
+    )
+    if provenance.details.get("people") == DISJOINT:
+        whom = "The custodians say that nobody is in two of their tables, so everybody has one of these promises."
+    else:
+        whom = (
+            f"Somebody may be in several tables: to whoever is in all {len(told)}, the promises add up to "
+            f"{provenance.promised}."
+        )
+    lasting = "" if all(said.durable for said in told) else f" {SIMULATED}"
+    return (
+        f"This release adds up what {len(told)} custodians have measured, each in a table of its own: "
+        f"{list_some(names)}. Each hides {provenance.unit.hidden}. {each} {whom} This release cost nobody more than "
+        f"{provenance.cost}.{lasting}"
     )
 
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TypeVar
+
+import numpy as np
 
 from discreet.compute.bounds.outer import bound_outer
 from discreet.compute.region.program import Contradiction
@@ -33,6 +36,8 @@ from discreet.values.schema import Schema
 from discreet.values.table import Array, Table, count_cells
 from discreet.values.text import show
 
+Word = TypeVar("Word", bound=StrEnum)
+
 MOST_CELLS = 2**20
 """The most measured cells from which intervals are made unasked."""
 
@@ -48,6 +53,10 @@ SEED = 0
 VACUOUS = 1.0 - 1e-6
 """From this width on an interval says nothing."""
 
+ROUNDED = 1e-6
+"""An answer that is no further beyond an end is not outside."""
+
+STRAY = " The network's own answer lies outside: go by the interval."
 ASK = 'ask for them with intervals="guaranteed" (--interval guaranteed)'
 SLOW = f"No intervals: they would take more than a second here; {ASK}."
 IMPOSSIBLE = "No intervals: without the noise, this evidence would most likely be impossible."
@@ -55,7 +64,7 @@ SOFT = "they are not worked out for evidence that is given as a likelihood"
 
 
 class Intervals(StrEnum):
-    """Which intervals stand beside an answer."""
+    """Which intervals stand beside an answer; by default guaranteed ones where that is quick."""
 
     GUARANTEED = "guaranteed"
     """They hold for all questions at once, as surely as they say."""
@@ -65,19 +74,12 @@ class Intervals(StrEnum):
 
     @classmethod
     def read(cls, wanted: Intervals | str | None) -> Intervals | None:
-        """The kind that a text names; None is the default, guaranteed ones where that is quick."""
-        if wanted is None:
-            return None
-        try:
-            return cls(wanted)
-        except ValueError:
-            raise QueryError(
-                f"intervals must be guaranteed, calibrated or none, not {show(wanted)}"
-            ) from None
+        """The kind that a text names; None is the default."""
+        return _read_word(cls, "intervals", wanted)
 
 
 class Whose(StrEnum):
-    """Whose answer lies in an interval."""
+    """Whose answer lies in an interval; by default the network's where the graph was given, else the table's."""
 
     TABLE = "table"
     """The share of the table's rows: what the graph leaves out is covered too."""
@@ -88,15 +90,17 @@ class Whose(StrEnum):
 
     @classmethod
     def read(cls, wanted: Whose | str | None) -> Whose | None:
-        """What a text names; None is the default: the network where the graph was given, else the table."""
-        if wanted is None:
-            return None
-        try:
-            return cls(wanted)
-        except ValueError:
-            raise QueryError(
-                f"intervals are those of the table, network or world, not {show(wanted)}"
-            ) from None
+        """What a text names; None is the default."""
+        return _read_word(cls, "of", wanted)
+
+
+def _read_word(words: type[Word], option: str, wanted: Word | str | None) -> Word | None:
+    """The member of a list of words that a caller wrote, or None if nothing was."""
+    try:
+        return None if wanted is None else words(wanted)
+    except ValueError:
+        *first, last = words
+        raise QueryError(f"{option} must be {', '.join(first)} or {last}, not {show(wanted)}") from None
 
 
 @dataclass(slots=True, eq=False)
@@ -140,22 +144,29 @@ class IntervalPolicy:
         if ends is None:
             return replace(answer, meaning=meaning)
         low, high = shape_ends(*ends, shape)
+        meaning += find_stray(answer.table.values, low, high)
         return replace(answer, lower=low, upper=high, meaning=meaning)
 
     def bound_event(
         self,
+        point: float,
         targets: Sequence[str],
         function: Array,
         evidence: CodeSets,
         kind: Intervals | None,
         of: Whose | None = None,
     ) -> tuple[float | None, float | None, str]:
-        """The ends for the probability of an event, the function that is 1 where it happens, and what they promise."""
+        """The ends for the probability of an event, the function that is 1 where it happens, and what they promise.
+
+        `point` is the network's own answer.
+        """
         lack = self._find_reason(kind, of or self.default, 1, soft=False)
         if lack is not None:
             return None, None, lack
         ends, meaning = self.bound(targets, function[None], evidence, kind, of)
-        return (None, None, meaning) if ends is None else (float(ends[0][0]), float(ends[1][0]), meaning)
+        if ends is None:
+            return None, None, meaning
+        return float(ends[0][0]), float(ends[1][0]), meaning + find_stray(point, *ends)
 
     def explain_lack(self, of: Whose) -> str:
         """Why there can be no intervals about this; empty if there can be."""
@@ -299,6 +310,12 @@ class IntervalPolicy:
             known = require_intervals(self.dag, self.provenance)
             self._calibrated = draw_calibrated(self.schema, self.dag, self.cpts, known, COVERAGE, rng=SEED)
         return self._calibrated.bound(targets, functions, evidence), self._calibrated.meaning
+
+
+def find_stray(point: Array | float, low: Array, high: Array) -> str:
+    """A sentence where the network's own answer lies outside of the interval, as it may where it does not fit."""
+    stray = (low > np.asarray(point) + ROUNDED).any() or (high < np.asarray(point) - ROUNDED).any()
+    return STRAY if stray else ""
 
 
 def _state(of: Whose) -> str:

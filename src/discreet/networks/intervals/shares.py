@@ -15,12 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
 
 from discreet.values.errors import NetworkError
-from discreet.values.measurement import DiscreteGaussian, Law, Measurement
+from discreet.values.measurement import Exact, Law, Measurement
 from discreet.values.table import Array, count_cells
 
 GRID = 4001
@@ -51,6 +52,15 @@ class Estimate:
         return variance, fourth / np.maximum(variance**2, 1e-300)
 
 
+def guess_rows(tables: Sequence[Measurement], public: int | None) -> float:
+    """The number of rows, estimated from all measured tables by their precision, or what is public of it."""
+    if public is not None:
+        return float(public)
+    precision = np.array([1.0 / max(table.law.variance * table.cells, 1e-9) for table in tables])
+    totals = np.array([table.noisy.total() for table in tables])
+    return max(0.0, float(precision @ totals / precision.sum()))
+
+
 def estimate_counts(tables: Sequence[Measurement], names: Sequence[str], parts: Sequence[Array]) -> Estimate:
     """Estimates of how many rows are in each part of the evidence, from all measured tables.
 
@@ -64,7 +74,7 @@ def estimate_counts(tables: Sequence[Measurement], names: Sequence[str], parts: 
     spread: list[float] = []
     fourth: list[float] = []
     for table in tables:
-        if isinstance(table.law, DiscreteGaussian) or hasattr(table.law, "scale"):
+        if not isinstance(table.law, Exact):
             if set(names) <= set(table.axes):
                 margin = table.noisy.project(names).values
                 copies = table.cells // count_cells(shape)
@@ -110,16 +120,69 @@ def bound_mean(found: Estimate, values: Array, coverage: float, *, world: bool) 
         sampled = max(rows, 1.0) * p * (1.0 - p)
         kurtosis = kurtosis * (variance / np.maximum(variance + sampled, 1e-300)) ** 2
         variance = variance + sampled
-    excess = np.abs(weights @ found.counts) - _stretch(z, kurtosis) * np.sqrt(variance)
+    noise = np.maximum(_stretch(z, kurtosis) / z * np.sqrt(variance), 1e-12)
+    below, above = accept(rows * (p - least) / noise, rows * (most - p) / noise, coverage)
+    off = weights @ found.counts / noise
+    excess = np.maximum(off - above, -below - off)
     inside = np.flatnonzero(excess <= 0)
-    if (
-        len(inside) == 0
-    ):  # the estimate lies beyond an end by more than noise explains: that end is all there is
-        centre = float(np.clip(found.counts @ values / rows, least, most))
-        nearest = float(p[np.abs(excess).argmin()])
-        return (centre, centre) if centre in (least, most) else (nearest, nearest)
+    if len(inside) == 0:  # the ends of the interval lie between two points of the grid
+        nearest = float(p[excess.argmin()])
+        return nearest, nearest
     first, last = inside[0], inside[-1]
     return _cross(p, excess, first, first - 1), _cross(p, excess, last, last + 1)
+
+
+def accept(below: Array, above: Array, coverage: float) -> tuple[Array, Array]:
+    """How far noise may lead below and above the truth, in standard deviations, where what it leads to has two ends.
+
+    The ends lie so many deviations below and above the truth. An estimate beyond an end is as good as the end: so at
+    the end itself only one side can mislead, and two equal tails would hold too often. Deviations x are accepted by
+    their likelihood over that of the best truth within the ends [Feldman & Cousins 1998],
+
+        log R(x) = −x²/2,   beyond an end that lies d off   d²/2 − |x|·d.
+
+    All x with log R ≥ −u²/2 reach to u, or to (u² + d²)/2d where u > d; u is such that they have the coverage.
+    """
+    near, far = np.minimum(below, above), np.maximum(below, above)
+    offs, found = _tabulate_ends(coverage)
+    u = np.interp(near, offs, found)
+    both = far < offs[-1]
+    if both.any():
+        u[both] = _solve(near[both], far[both], coverage)
+    return _reach(u, below), _reach(u, above)
+
+
+@lru_cache(maxsize=8)
+def _tabulate_ends(coverage: float) -> tuple[Array, Array]:
+    """u for one end that lies so far off; from the last one on, the end is too far to matter."""
+    offs = np.linspace(0.0, NormalDist().inv_cdf((1.0 + coverage) / 2.0), 257)
+    return offs, _solve(offs, np.full_like(offs, 1e9), coverage)
+
+
+def _solve(near: Array, far: Array, coverage: float) -> Array:
+    low, high = np.zeros_like(near), np.full_like(near, NormalDist().inv_cdf((1.0 + coverage) / 2.0))
+    for _ in range(30):
+        middle = (low + high) / 2.0
+        enough = _sum_normal(_reach(middle, near)) + _sum_normal(_reach(middle, far)) - 1.0 >= coverage
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return high
+
+
+def _reach(u: Array, end: Array) -> Array:
+    near = np.maximum(end, 1e-9)
+    return np.where(u <= end, u, (u * u + near * near) / (2.0 * near))
+
+
+def _sum_normal(x: Array) -> Array:
+    """Φ(x), from a table of its values; right to 1e-6."""
+    return np.interp(x, *_tabulate_normal())
+
+
+@lru_cache(maxsize=1)
+def _tabulate_normal() -> tuple[Array, Array]:
+    x = np.linspace(-8.0, 8.0, 16_001)
+    law = NormalDist()
+    return x, np.array([law.cdf(value) for value in x])
 
 
 def bound_count(found: Estimate, coverage: float) -> tuple[float, float]:
@@ -149,9 +212,7 @@ def _stretch(z: float, kurtosis: Array) -> Array:
 def _note(law: Law, copies: int, spread: list[float], fourth: list[float]) -> None:
     variance = law.variance
     spread.append(max(variance * copies, 1e-9))
-    # The excess kurtosis of a discrete Laplace noise of variance v is 3 + 1/v; a discrete Gaussian one has about 0.
-    excess = 0.0 if isinstance(law, DiscreteGaussian) else 3.0 * variance**2 + variance
-    fourth.append(excess * copies)
+    fourth.append(law.excess * copies)
 
 
 def _list_observed(names: Sequence[str], given: Array) -> tuple[tuple[str, ...], Array]:

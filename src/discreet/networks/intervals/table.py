@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from discreet.compute.bounds.counting import CountIntervals, narrow
-from discreet.compute.region.margins import Members, Region, cut_batches
+from discreet.compute.region.margins import Members, Region, cut_batches, price_table
 from discreet.compute.region.relaxation import Relaxation, choose_helpers
 from discreet.networks.evidence import CodeSets
-from discreet.networks.intervals.shares import bound_count, bound_mean, estimate_counts
+from discreet.networks.intervals.shares import bound_count, bound_mean, estimate_counts, guess_rows
 from discreet.networks.provenance import Provenance
 from discreet.values.budget import Finite
 from discreet.values.errors import ImpossibleEvidence, NetworkError, QueryError
@@ -71,6 +71,9 @@ def make_region(schema: Schema, provenance: Provenance, coverage: float) -> Regi
     if whole is not None and any(type(found.cost) is not type(cost) for found in provenance.measurements):
         whole = None
     sizes = None if said is None else [debit.tables for debit in said.debits]
+    if provenance.parts:  # every part measured all of its tables at once
+        sizes = [len(provenance.measurements)]
+        whole = sum((price_table(found) for found in provenance.measurements), Fraction(0)) or None
     for measurement in provenance.measurements:
         for name, size in measurement.noisy.sizes.items():
             if name in schema and schema[name].size != size:
@@ -78,8 +81,7 @@ def make_region(schema: Schema, provenance: Provenance, coverage: float) -> Regi
                     f"no intervals: the measured table over {measurement.axes} has {size} levels of {name!r}; the "
                     f"schema has {schema[name].size}"
                 )
-    rows = None if said is None else said.rows
-    return Region(schema.names, cut_batches(provenance.measurements, whole, sizes), coverage, rows)
+    return Region(schema.names, cut_batches(provenance.measurements, whole, sizes), coverage, provenance.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +127,9 @@ class TableIntervals:
 
     def guess_rows(self) -> float:
         """The number of rows, estimated from all measured tables by their precision, or what is public of it."""
-        if self.region.rows is not None:
-            return float(self.region.rows)
-        tables = [table for batch in self.region.batches for table in batch.tables]
-        precision = np.array([1.0 / max(table.law.variance * table.cells, 1e-9) for table in tables])
-        totals = np.array([table.noisy.total() for table in tables])
-        return max(0.0, float(precision @ totals / precision.sum()))
+        return guess_rows(
+            [table for batch in self.region.batches for table in batch.tables], self.region.rows
+        )
 
     def estimate_count(self, event: CodeSets) -> tuple[float, float]:
         """The ends of a calibrated interval for a number of rows, from all tables that hold the attributes."""
@@ -224,6 +223,12 @@ class TableIntervals:
                 estimate_counts(tables, spelled.names, parts), values, self.coverage, world=world
             )
         return low, high
+
+    def settles(self, targets: Sequence[str], function: Array, evidence: CodeSets) -> bool:
+        """Whether the evidence says all about a function of the targets, so that it has one value there."""
+        spelled = self._spell([*targets, *evidence])
+        found = self._pull(spelled, targets, function)[self._weigh(spelled, evidence) > 0]
+        return found.size > 0 and bool((found == found[0]).all())
 
     def bound_counts(self, event: CodeSets) -> tuple[int, int]:
         """The least and the greatest number of rows of the table that have one of these levels each."""
@@ -416,7 +421,7 @@ def _bound_share(
     ends = [
         _find_least(low, high, sign * worth[inside], min(least, most), max(least, most)) for sign in (1, -1)
     ]
-    return ends[0], -ends[1]
+    return ends[0], 0.0 - ends[1]  # no negative zero
 
 
 def _find_least(low: Array, high: Array, worth: Array, least: float, most: float) -> float:

@@ -27,9 +27,12 @@ def widen(
     require_events(functions)
     share_low, share_high = table.bound(targets, functions, evidence)
     least = max(table.bound_counts(evidence)[0], 1) if evidence else table.count_rows()[0]
-    tail = (1.0 - coverage) / 2.0
+    tail = (1.0 - coverage) / 2.0 / len(functions)  # the ends of all levels hold together
     low, high = np.empty(len(functions)), np.empty(len(functions))
     for k in range(len(functions)):
+        if table.settles(targets, functions[k], evidence):  # whatever the rows are
+            low[k], high[k] = share_low[k], share_high[k]
+            continue
         low[k] = bound_below(share_low[k], least, tail)
         high[k] = 1.0 - bound_below(1.0 - share_high[k], least, tail)
     return low, high

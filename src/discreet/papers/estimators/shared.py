@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def open_account(
     return open_airlock(
         rows,
         schema,
-        budget=budget,
+        budget=str(budget) if isinstance(budget, int | float | Fraction) else budget,
         unit=unit,
         ledger=ledger,
         account=account,

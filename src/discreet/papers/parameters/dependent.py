@@ -156,7 +156,7 @@ def _predict_error(first: Parameters, second: Parameters, i: int, rate: float, t
     early, late = first.families[i], second.families[i]
     weight = float(trust.mean())
     variance = weight**2 * early.law.variance / rate**2 + (1.0 - weight) ** 2 * late.law.variance
-    return predict_error(variance, second.parents[i], late.noisy.values.shape[-1], second.rows)
+    return predict_error(variance, second.parents[i].noisy.values, late.noisy.values.shape[-1], second.rows)
 
 
 def _describe(allocation: Allocation, weights: str, rate: Fraction, stage_one: Fraction) -> dict[str, Any]:

@@ -48,15 +48,22 @@ class Parameters:
 
 @stated
 def independent(
-    airlock: Keeper, dag: DAG, *, spend: Spend, prior: Prior | None = None, request: str | None = None
+    airlock: Keeper,
+    dag: DAG,
+    *,
+    spend: Spend,
+    weights: Weights = "paper",
+    prior: Prior | None = None,
+    request: str | None = None,
 ) -> Network:
     """Learn the tables of a public graph with the same share of the budget for every node: the papers' baseline.
 
     The noise is discrete Laplace of scale 2d/ε in each family's table and in its parents' (twice that if rows are
-    replaced); see `compute_parameters`. `prior` holds the public α of Dirichlet priors.
+    replaced); see `compute_parameters`. `weights` are those of the consistency step: by budget, as printed, or by
+    inverse variance. `prior` holds the public α of Dirichlet priors.
     """
     graph, cost = dag.arrange(airlock.schema.names), airlock.read_spend(spend)
-    found = compute_parameters(airlock, graph, spend=cost, prior=prior, request=request)
+    found = compute_parameters(airlock, graph, spend=cost, weights=weights, prior=prior, request=request)
     return Network(
         airlock.schema,
         graph,
@@ -67,7 +74,9 @@ def independent(
             cost,
             found.measurements,
             {
-                name: predict_error(family.law.variance, above, family.noisy.values.shape[-1], found.rows)
+                name: predict_error(
+                    family.law.variance, above.noisy.values, family.noisy.values.shape[-1], found.rows
+                )
                 for name, family, above in zip(graph.nodes, found.families, found.parents, strict=True)
             },
             {"share of each node": str(Fraction(1, len(graph))), "prior": prior is not None},
@@ -137,12 +146,12 @@ def join(family: Measurement, parents: Measurement, prior: Array | None = None) 
     return Table(family.axes, conditionals.values * above[..., np.newaxis])
 
 
-def predict_error(variance: float, parents: Measurement, levels: int, rows: float) -> float:
+def predict_error(variance: float, noisy_parents: Array, levels: int, rows: float) -> float:
     """The L1 error that such noise adds to a conditional, weighed by how often it applies; at most 2.
 
     A conditional with m records is off by about levels·E|noise|/m, at most by about 1, and counts m/n: together
     Σ_pa min(levels·E|noise|, m)/n, with m from the noisy table of the parents.
     """
     off = levels * math.sqrt(variance / 2.0)
-    found = np.minimum(np.maximum(parents.noisy.values, 0.0), off).sum() / max(rows, 1.0)
+    found = np.minimum(np.maximum(noisy_parents, 0.0), off).sum() / max(rows, 1.0)
     return min(2.0, float(found))

@@ -81,6 +81,16 @@ def bound_cells(sets: Iterable[Sequence[str]], sizes: Mapping[str, int]) -> floa
     return math.fsum(math.prod(weights[name] for name in members) for members in sets)
 
 
+def spread_variance(family: Sequence[str], sizes: Mapping[str, int]) -> float:
+    """The variance of a cell of `reconstruct`, on average over cells, if each coefficient has variance 1.
+
+    Π_a (1/k_a² + mean_x Σ_j M_a⁺[x, j]²): one factor for the attributes, each in a set or not.
+    """
+    return math.prod(
+        1.0 / sizes[name] ** 2 + float((make_inverse(sizes[name]) ** 2).sum(axis=1).mean()) for name in family
+    )
+
+
 def _expand(block: Table, family: Sequence[str], sizes: Mapping[str, int]) -> npt.NDArray[np.float64]:
     values = np.asarray(block.values, dtype=np.float64)
     for axis, name in enumerate(block.axes):

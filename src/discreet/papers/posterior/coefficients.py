@@ -15,9 +15,10 @@ from discreet.papers.posterior.basis import (
     count_coefficients,
     make_basis,
     reconstruct,
+    spread_variance,
 )
 from discreet.papers.posterior.linear import LinearStatistics, ProductStatistics
-from discreet.papers.posterior.updates import make_posterior, require_prior
+from discreet.papers.posterior.updates import make_posterior, predict_errors, require_prior
 from discreet.values.errors import MechanismError
 from discreet.values.graph import DAG
 from discreet.values.table import Table
@@ -76,5 +77,10 @@ def fourier(
     updates = reconstruct(blocks, graph.families(), sizes)
     most = float(airlock.rows) if replaced and stealth is None else np.inf
     details = {"coefficients": found.to_json(), "stealth": stealth, "sensitivity": sensitivity}
-    provenance = Provenance("posterior fourier", airlock.unit, cost, (), details=details)
+    errors = predict_errors(
+        updates,
+        [found.law.variance * spread_variance(table.axes, sizes) for table in updates],
+        max(float(blocks[0].values), 1.0),
+    )
+    provenance = Provenance("fourier", airlock.unit, cost, (), errors, details)
     return make_posterior(airlock, graph, pseudo, updates, most, provenance)

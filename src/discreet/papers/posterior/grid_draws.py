@@ -13,7 +13,7 @@ for rounding.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -38,7 +38,7 @@ from discreet.papers.posterior.halving import (
     spread_within,
 )
 from discreet.values.budget import Finite, afford_pure
-from discreet.values.errors import MechanismError
+from discreet.values.errors import FormatError, MechanismError
 from discreet.values.table import Array
 from discreet.values.text import float_below
 from discreet.values.unit import Unit
@@ -190,6 +190,32 @@ class PosteriorDraw:
         """The numbers as they were drawn."""
         return stored
 
+    def rehearse(self, rows: int, sizes: Mapping[str, int]) -> list[Any]:
+        """The middle of every grid."""
+        return [
+            [[grid.steps // 2] * len(grid.splits)] * (grid.prior.size // grid.prior.shape[-1])
+            for grid in self.grids
+        ]
+
+    def require_answer(self, stored: list[Any]) -> None:
+        """Refuse what cannot have been drawn: other points than those of the grids."""
+        if len(stored) != len(self.grids):
+            raise FormatError(f"{len(stored)} lists of points were published, not {len(self.grids)}")
+        for grid, lines in zip(self.grids, stored, strict=True):
+            conditionals, splits = grid.prior.size // grid.prior.shape[-1], len(grid.splits)
+            if not (
+                isinstance(lines, list)
+                and len(lines) == conditionals
+                and all(isinstance(line, list) and len(line) == splits for line in lines)
+                and all(
+                    type(number) is int and 0 <= number <= grid.steps for line in lines for number in line
+                )
+            ):
+                raise FormatError(
+                    f"the points of {grid.family[-1]!r} are not {conditionals} times {splits} whole numbers up to "
+                    f"{grid.steps}"
+                )
+
     def join(self, drawn: Sequence[Any]) -> tuple[Array, ...]:
         """The conditionals of every family, one to a line: a level's probability is the product along its splits."""
         found: dict[tuple[str, ...], Array] = {}
@@ -244,7 +270,7 @@ def calibrate_sample(
             name = f"posterior of {family[-1]}"
             choice = NoisyChoice(name, unit, sensitivity, Selection.EXPONENTIAL, float(GRAIN), part)
             grids.append(SplitGrid(tuple(family), depth, steps, spread, prior, choice))
-    return PosteriorDraw("posterior sample", tuple(grids), spend, unit)
+    return PosteriorDraw("posterior-sample", tuple(grids), spend, unit)
 
 
 def calibrate_maximum(
@@ -285,7 +311,7 @@ def calibrate_maximum(
             name, _halve(reach, unit), share, unit=unit, selection=Selection.EXPONENTIAL
         )
         grids.append(SplitGrid(family, depth, steps, spread, prior, choice))
-    return PosteriorDraw("posterior maximum", tuple(grids), spend, unit)
+    return PosteriorDraw("map", tuple(grids), spend, unit)
 
 
 def count_steps(points: int) -> int:

@@ -241,6 +241,33 @@ class LinearStatistics:
         noisy = tuple(Table(block.axes, add_noise(block.values, self.mechanism)) for block in blocks)
         return [Coefficients(noisy, self.mechanism.law, self.unit, self.cost).to_json()]
 
+    def rehearse(self, rows: int, sizes: Mapping[str, int]) -> list[Any]:
+        """The blocks of rows that are spread evenly, without noise."""
+        tables = []
+        for members in self.statistics.maximal:
+            shape = [sizes[name] for name in members]
+            tables.append(Table(members, np.full(shape, round(rows / count_cells(shape)), dtype=np.int64)))
+        return [
+            Coefficients(
+                tuple(self.statistics.evaluate(tables)), self.mechanism.law, self.unit, self.cost
+            ).to_json()
+        ]
+
+    def require_answer(self, stored: list[Any]) -> None:
+        """Refuse what cannot have been drawn: other blocks, another noise, another price."""
+        found = self.read(stored)
+        shapes = [
+            (members, tuple(len(self.statistics.matrices[name]) for name in members))
+            for members in self.statistics.sets
+        ]
+        if [(block.axes, block.values.shape) for block in found.blocks] != shapes:
+            raise FormatError("the coefficients are not those of the subsets of the graph's families")
+        if (found.law, found.unit, found.cost) != (self.mechanism.law, self.unit, self.cost):
+            raise FormatError(
+                f"the coefficients should have {self.mechanism.law} and cost {self.cost}, "
+                f"not {found.law} and {found.cost}"
+            )
+
     def read(self, stored: list[Any]) -> Coefficients:
         """The noisy coefficients."""
         (document,) = stored

@@ -53,6 +53,23 @@ def sample(
     return tuple(found)
 
 
+@stated
+def draw_network(
+    airlock: Keeper,
+    dag: DAG,
+    *,
+    spend: Spend,
+    prior: Prior = 1.0,
+    points: int = POINTS,
+    request: str | None = None,
+) -> Network:
+    """One network drawn from the posterior, as `sample` draws them, for a release."""
+    graph, cost = dag.arrange(airlock.schema.names), airlock.read_spend(spend)
+    pseudo = require_prior(prior, graph, airlock.schema.sizes)
+    specification = calibrate_sample(graph.families(), pseudo, cost, unit=airlock.unit, points=points)
+    return make_network(airlock, graph, specification, airlock.ask(specification, request=request), cost, {})
+
+
 def make_network(
     airlock: Keeper,
     dag: DAG,
@@ -67,6 +84,7 @@ def make_network(
         Table(family, values.reshape([sizes[name] for name in family]))
         for family, values in zip(specification.families, specification.join(drawn), strict=True)
     )
-    details = {"floors": specification.floors(), **details}
-    provenance = Provenance(specification.kind, airlock.unit, cost, (), details=details)
+    known = {"floors": specification.floors(), "points drawn": list(drawn), **details}
+    kind = "posterior samples" if "of" in details else specification.kind
+    provenance = Provenance(kind, airlock.unit, cost, (), details=known)
     return Network(airlock.schema, dag, cpts, provenance=provenance)

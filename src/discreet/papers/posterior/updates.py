@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.learning.learner import Prior, read_prior, stated
+from discreet.learning.learner import Prior, estimate_rows, read_prior, stated
 from discreet.networks.posterior import Posterior
 from discreet.networks.provenance import Provenance
+from discreet.papers.parameters.independent import predict_error
 from discreet.values.graph import DAG
 from discreet.values.table import Array, Table
 
@@ -27,18 +28,24 @@ def laplace(
     The noise is discrete Laplace of scale 2d/ε for d nodes if rows are replaced, and Z is then cut off at the public n,
     too; it is d/ε under add-remove, where a bound at n would give n away.
     """
+    airlock.unit.require_rows("a posterior")
     graph, cost = dag.arrange(airlock.schema.names), airlock.read_spend(spend)
     pseudo = require_prior(prior, graph, airlock.schema.sizes)
     measured = airlock.measure(graph.families(), spend=cost, request=request)
     most = float(airlock.rows) if airlock.unit.fixes_rows else np.inf
-    return make_posterior(
-        airlock,
-        graph,
-        pseudo,
-        [found.noisy for found in measured],
-        most,
-        Provenance("posterior laplace", airlock.unit, cost, tuple(measured)),
-    )
+    updates = [found.noisy for found in measured]
+    rows = most if np.isfinite(most) else estimate_rows(measured)
+    errors = predict_errors(updates, [found.law.variance for found in measured], rows)
+    provenance = Provenance("laplace", airlock.unit, cost, tuple(measured), errors)
+    return make_posterior(airlock, graph, pseudo, updates, most, provenance)
+
+
+def predict_errors(updates: Sequence[Table], variances: Sequence[float], rows: float) -> dict[str, float]:
+    """The L1 error that noise of such variances in the updates adds to each node's conditionals, weighed by use."""
+    return {
+        table.axes[-1]: predict_error(variance, table.values.sum(axis=-1), table.values.shape[-1], rows)
+        for table, variance in zip(updates, variances, strict=True)
+    }
 
 
 def make_posterior(

@@ -13,6 +13,7 @@ from datetime import date, datetime, timedelta
 
 import numpy as np
 
+from discreet.rows.draft.heaps import count_between, fit_bins
 from discreet.rows.draft.profile import Column, Numbers
 from discreet.rows.readers.texts import LONGEST_VALUE, NULLS, is_value
 from discreet.values.errors import SchemaError
@@ -77,13 +78,12 @@ def propose(column: Column, most_levels: int, least: int, people: bool = False) 
         and 2 <= column.distinct <= FEW_NUMBERS
         and column.numbers
     ):
-        places = min(12, column.decimals)
-        return _propose_bins(column, Bins(_surround(column.numbers.values.tolist(), places)), places)
+        return _propose_bins(column, _stand_alone(column.numbers.values.tolist(), column.decimals))
     bins = _cut(column)
     if bins is not None and column.numbers is not None:
         kept = merge_rare(bins.edges, column.numbers.count(bins.edges), least, people)
         if kept is not None:
-            return _propose_bins(column, Bins(kept))
+            return _propose_bins(column, _fit(column, Bins(kept), least))
     return _leave_out(column, "its values are nearly all the same")
 
 
@@ -188,11 +188,13 @@ def _propose_levels(column: Column, most_levels: int) -> Proposal:
     )
 
 
-def _propose_bins(column: Column, bins: Bins, places: int | None = None) -> Proposal:
+def _propose_bins(column: Column, bins: Bins) -> Proposal:
     name = column.name
     missing, reading = _read_missing(column, binned=True)
+    heaps = ", and numbers that many rows hold" if bins.points else ""
     note = (
-        f"{show(name)}: round edges near its quantiles; what lies beyond counts in the nearest bin ({REVIEW})"
+        f"{show(name)}: round edges near its quantiles{heaps}; what lies beyond counts in the nearest bin "
+        f"({REVIEW})"
     )
     if column.form in ("date", "time"):
         seconds = 86_400 if column.form == "date" else 1
@@ -267,13 +269,23 @@ def _cut(column: Column) -> Bins | None:
         return None
 
 
-def _surround(values: Sequence[float], places: int) -> tuple[float, ...]:
-    """A bin for each of a few values and one for each gap between them, in which nothing is."""
-    step = 10.0**-places
-    edges = {float(f"{edge:.12g}") for value in values for edge in (value, value + step)}
-    return tuple(
-        sorted(edges - {float(f"{values[-1] + step:.12g}")} | {float(f"{values[-1] + step / 2:.13g}")})
-    )
+def _stand_alone(values: Sequence[float], places: int) -> Bins:
+    """A bin for each of a few values, which stands for it."""
+    end = values[-1] + 10.0 ** -min(MOST_PLACES, places) / 2
+    return Bins((*values, float(f"{end:.12g}")), points=tuple(values))
+
+
+def _fit(column: Column, bins: Bins, least: int) -> Bins:
+    """Bins of numbers with heaps and lopsided ones cut; dates as they are."""
+    if column.numbers is None or column.form in ("date", "time"):
+        return bins
+    places = 0 if column.form == "whole" else column.decimals
+    # Numbers closer than a billionth of the range are told apart by nobody.
+    grain = max(10.0**-places, (bins.edges[-1] - bins.edges[0]) * 1e-9)
+    try:
+        return fit_bins(bins, column.numbers, grain, least, count_between(column.numbers, least))
+    except SchemaError:  # numbers that differ by less than edges can
+        return bins
 
 
 def _move_between(edge: float, numbers: Numbers) -> float:

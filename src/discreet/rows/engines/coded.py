@@ -14,6 +14,7 @@ from discreet.rows.readers.batches import Batch, Reader
 from discreet.rows.readers.duck import DuckReader, open_reader
 from discreet.rows.readers.recoded import CappedReader, RecodedReader
 from discreet.values.errors import AirlockError, DataError, TooLarge
+from discreet.values.remembered import Remembered
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.table import Table
@@ -47,6 +48,7 @@ class CodedCounter:
         self._weighted = weighted or (people is not None and people.average)
         self._closed = False
         self._packed: dict[str, npt.NDArray[np.uint64]] = {}
+        self._known = Remembered(schema.sizes)
         self._stamp = reader.stamp()
         self._rows, self._units, self._held = self._load(people)
         self._numbers = tuple(numbers)
@@ -108,14 +110,21 @@ class CodedCounter:
     def count(self, sets: Sequence[Sequence[str]], sample: Sample | None = None) -> list[Table]:
         """One exact int64 table for each attribute set, axes in the order asked; one pass for all of them.
 
+        Rows that are read again for each request are not read for tables that follow from what was counted before.
         With `sample`, of a fresh and secret sample of the rows; the same sample for all sets of the request.
         """
-        from discreet.rows.engines.kernels import Tally, count_packed, suits
-
         if self._closed:
             raise AirlockError("the data is closed; open it again")
         self.check(sets, sample)
         asked = self._limits.require_request(self._schema, sets)
+        if self._held is None and sample is None:
+            self._require_unchanged()
+            return self._known.count(asked, self._count)
+        return self._count(asked, sample)
+
+    def _count(self, asked: Sequence[tuple[str, ...]], sample: Sample | None = None) -> list[Table]:
+        from discreet.rows.engines.kernels import Tally, count_packed, suits
+
         names = [name for name in self._schema.names if any(name in members for members in asked)]
         chosen = None if sample is None else sample.draw(self._rows)
         if not names:  # the table without axes is the number of rows, or of those in the sample
@@ -188,6 +197,7 @@ class CodedCounter:
     def close(self) -> None:
         """Forget the codes and let go of the file or connection."""
         self._held, self._packed, self._values, self._closed = None, {}, {}, True
+        self._known.forget()
         self._reader.close()
 
     def read(self, names: Sequence[str]) -> Iterator[Batch]:

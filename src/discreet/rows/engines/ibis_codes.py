@@ -153,8 +153,12 @@ def _encode(attribute: Attribute, column: Any, looked_up: Any | None, count: Any
         absent |= text.isin(list(nulls)).fill_null(False)
     if kind.is_floating():
         absent |= column.isnan().fill_null(False)
+    found = (ibis.coalesce(*parts) if len(parts) > 1 else parts[0] if parts else nothing).cast("int32")
+    strict = attribute.absent_code is None and attribute.outside_code is None
+    if strict and not (nulls and attribute.bins is not None):
+        return found  # what is absent is found in no part, so NULL already
     missing = nothing if attribute.absent_code is None else _code(attribute.absent_code)
-    return ibis.ifelse(absent, missing, ibis.coalesce(*parts, nothing)).cast("int32")
+    return ibis.ifelse(absent, missing, found).cast("int32")
 
 
 def _read_numbers(column: Any) -> Any:

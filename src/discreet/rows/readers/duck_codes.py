@@ -110,26 +110,46 @@ def write_code(attribute: Attribute, column: str, kind: Kind, count: str = "") -
 
     `count` is where what `write_count` gives can be read, for an attribute of dates.
     """
+    nothing, whole = attribute.absent_code, "UTINYINT" if attribute.size <= 256 else "USMALLINT"
+    binned = attribute.bins is not None
+    if kind == "text" and not binned and (nothing is not None or attribute.outside_code is None):
+        return f"CAST({_write_level(attribute, column)} AS {whole})"
     absent = [f"{column} IS NULL"]
     if kind == "text":
         parts, nulls = _write_text_code(attribute, _fold(attribute, column))
-        absent += nulls
     elif kind == "boolean":
-        parts = _write_boolean_code(attribute, column)
+        parts, nulls = _write_boolean_code(attribute, column), []
     elif kind in ("date", "moment"):
-        parts = []
+        parts, nulls = [], []
     else:
         parts, nulls = _write_number_code(attribute, column, kind)
-        absent += nulls
         if kind == "float":
             absent.append(f"isnan({column})")
     if attribute.dates is not None and attribute.bins is not None:
         parts.append(_write_bin(attribute.bins, count, attribute.reading.outside == "nearest"))
-    parts.append(_write_constant(attribute.outside_code))
-    whole = "UTINYINT" if attribute.size <= 256 else "USMALLINT"
-    code = f"COALESCE({', '.join([*parts, 'NULL'])})"
-    nothing = _write_constant(attribute.absent_code)
-    return f"CAST(CASE WHEN {' OR '.join(absent)} THEN {nothing} ELSE {code} END AS {whole})"
+    if attribute.outside_code is not None:
+        parts.append(str(attribute.outside_code))
+    code = f"COALESCE({', '.join(parts)})" if len(parts) > 1 else (parts or ["NULL"])[0]
+    if nothing is None and attribute.outside_code is None and not (binned and nulls):
+        return f"CAST({code} AS {whole})"  # what is absent is found in no part, so NULL already
+    return f"CAST(CASE WHEN {' OR '.join(absent + nulls)} THEN {_write_constant(nothing)} ELSE {code} END AS {whole})"
+
+
+def _write_level(attribute: Attribute, column: str) -> str:
+    """The code of a text among levels and nothing else: one look-up, and only for what it does not find one more test.
+
+    A case with branches would cost every row twice as much.
+    """
+    nothing = attribute.absent_code
+    texts = {
+        spelling: nothing if code == ABSENT else code for spelling, code in spell_levels(attribute).items()
+    }
+    known = {spelling: code for spelling, code in texts.items() if code is not None}
+    found = _look_up_text(known, _fold(attribute, column))
+    if nothing is None:
+        return found
+    other = _write_constant(attribute.outside_code)
+    return f"COALESCE({found}, CASE WHEN {column} IS NULL THEN {nothing} ELSE {other} END)"
 
 
 def _write_constant(code: int | None) -> str:
@@ -200,6 +220,7 @@ def _write_number_code(attribute: Attribute, column: str, kind: Kind) -> tuple[l
 
 def _look_up_text(texts: dict[str, int], text: str) -> str:
     # An enumeration is hashed once; a CASE would compare each value with each level.
+    texts = dict(sorted(texts.items(), key=lambda found: found[1]))
     place = f"enum_code(TRY_CAST({text} AS ENUM({', '.join(map(quote_text, texts))})))"
     if list(texts.values()) == list(range(len(texts))):
         return place

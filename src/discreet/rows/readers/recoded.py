@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.rows.readers.batches import Batch, Numbers, Reader
 from discreet.values.errors import DataError
@@ -84,3 +86,31 @@ class CappedReader:
     def close(self) -> None:
         """Let go of the table."""
         self.source.close()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodesReader:
+    """Codes that are at hand already, each row with how often it counts."""
+
+    label: str
+    codes: dict[str, npt.NDArray[Any]]
+    weights: npt.NDArray[np.int64]
+
+    def stamp(self) -> object:
+        """Nothing: they do not change."""
+        return None
+
+    def read(self, names: Sequence[str]) -> Iterator[Batch]:
+        """The codes of these attributes."""
+        yield Batch(len(self.weights), [self.codes[name] for name in names], self.weights)
+
+    def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
+        """Refused: codes are no numbers."""
+        raise DataError(f"{self.label}: column {names[0]!r} cannot be summed from codes")
+
+    def bound(self, unit: Unit) -> Reader:
+        """Bounded already, if they are people's."""
+        return self
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -32,6 +32,8 @@ class Bins:
     lowest: float | None = None
     highest: float | None = None
     """How far an open end reaches where numbers are drawn from it; what is read may lie beyond."""
+    points: tuple[float, ...] = ()
+    """Numbers that stand for their bins: from a bin with a point, this number is drawn and no other."""
 
     def __post_init__(self) -> None:
         if self.closed not in ("left", "right"):
@@ -51,6 +53,8 @@ class Bins:
         ):
             if end is not None:
                 self._require_end(name, end, edge)
+        if self.points:
+            self._require_points()
 
     def __len__(self) -> int:
         return len(self.edges) - 1
@@ -100,13 +104,29 @@ class Bins:
             edges[-1] = min(high, sys.float_info.max) if self.highest is None else self.highest
         return tuple(edges)
 
+    @property
+    def stood_for(self) -> npt.NDArray[np.float64]:
+        """For each bin the point that stands for it, NaN if none does."""
+        found = np.full(len(self), math.nan)
+        for point in self.points:
+            found[self.place(point)] = point
+        return found
+
+    @property
+    def middles(self) -> npt.NDArray[np.float64]:
+        """For each bin its point, or the middle of what is drawn from it."""
+        edges = np.asarray(self.drawn)
+        return np.where(np.isnan(self.stood_for), edges[:-1] / 2 + edges[1:] / 2, self.stood_for)
+
     def count_steps(self, step: Fraction) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The first and the last multiple of `step` in every bin of finite ends; a bin that holds none is refused.
 
-        An edge counts as the decimal number that it prints as, so 0.3 is three steps of a tenth.
+        An edge counts as the decimal number that it prints as, so 0.3 is three steps of a tenth. A point is its bin's
+        first and last, rounded to a step if it lies between two.
         """
         last = len(self) - 1
         found = []
+        points = self.stood_for
         for i, (low, high) in enumerate(pairwise(self.drawn)):
             exact = Fraction(repr(low)) / step, Fraction(repr(high)) / step
             start, stop = math.ceil(exact[0]), math.floor(exact[1])
@@ -114,6 +134,9 @@ class Bins:
                 start += 1
             if stop == exact[1] and self.closed == "left" and i < last:
                 stop -= 1
+            if not math.isnan(points[i]):
+                near = round(Fraction(repr(float(points[i]))) / step)
+                start = stop = near if start > stop else min(max(near, start), stop)
             if start > stop:
                 raise SchemaError(f"bin {self.labels[i]} holds no multiple of {write_number(float(step))}")
             if max(abs(start), abs(stop)) > 2**53:
@@ -132,8 +155,34 @@ class Bins:
         drawn = low * (1.0 - share) + high * share
         # Rounding may land on the edge that belongs to the neighbour.
         if self.closed == "left":
-            return np.asarray(np.clip(drawn, low, np.nextafter(high, -math.inf)))
-        return np.asarray(np.clip(drawn, np.nextafter(low, math.inf), high))
+            drawn = np.clip(drawn, low, np.nextafter(high, -math.inf))
+        else:
+            drawn = np.clip(drawn, np.nextafter(low, math.inf), high)
+        return self.pin(codes, drawn)
+
+    def pin(self, codes: npt.NDArray[Any], drawn: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """The drawn numbers, and the point in place of them where one stands for the bin."""
+        if not self.points:
+            return np.asarray(drawn)
+        points = self.stood_for[codes]
+        return np.where(np.isnan(points), drawn, points)
+
+    def _require_points(self) -> None:
+        points = tuple(sorted(_read_edge(point) for point in self.points))
+        object.__setattr__(self, "points", points)
+        for point in points:
+            if not math.isfinite(point) or not self.holds(point):
+                raise SchemaError(
+                    f"point {write_number(point)} lies in no bin; the bins go from {write_number(self.edges[0])} "
+                    f"to {write_number(self.edges[-1])}"
+                )
+        places = [self.place(point) for point in points]
+        for one, other, place, following in zip(points, points[1:], places, places[1:], strict=False):
+            if place == following:
+                raise SchemaError(
+                    f"points {write_number(one)} and {write_number(other)} both lie in {self.labels[place]}; "
+                    "at most one may stand for a bin"
+                )
 
     def _require_end(self, name: str, end: float, edge: float) -> None:
         found = _read_edge(end)

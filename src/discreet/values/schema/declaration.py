@@ -161,7 +161,7 @@ class Attribute:
             if by == "edges":
                 bins = cut_edges(tuple(edges), moments, closed)
                 ends = [None if end is None else read_end(end, dates) for end in (lowest, highest)]
-                bins = Bins(bins.edges, bins.closed, *ends)
+                bins = Bins(bins.edges, bins.closed, ends[0], ends[1])
             else:
                 bins = dates.cut()
             levels = _extend(dates.label(bins), other, missing)

@@ -1,9 +1,9 @@
 """Values drawn inside levels: of the column's own type, and such that what holds between columns holds.
 
 Inside a bin a value is drawn uniformly from the grid of its type: whole numbers, decimals with so many places, days,
-seconds. Columns that are ordered by constraints are drawn one after the other, each uniformly from what the others
-leave: first the greatest values shrink so that every later column keeps room, then each value lifts the least one of
-the next.
+seconds; where a point stands for the bin, it is the point. Columns that are ordered by constraints are drawn one after
+the other, each uniformly from what the others leave: first the greatest values shrink so that every later column keeps
+room, then each value lifts the least one of the next.
 """
 
 from __future__ import annotations
@@ -54,12 +54,16 @@ def draw_values(schema: Schema, codes: Mapping[str, Array], shares: Mapping[str,
             found.pop(name, None)
         elif name not in found:
             found[name] = _count_alone(attribute, rows[name], shares[name])
-    return {name: _finish(schema[name], counts) for name, counts in found.items()}
+    ordered = {name for pair in linked for name in pair[:2]}
+    return {
+        name: _finish(schema[name], counts) if name in ordered else _pin(schema[name], rows[name], counts)
+        for name, counts in found.items()
+    }
 
 
 def draw_alone(attribute: Attribute, codes: Array, share: Array) -> Array:
     """A value for each code of one attribute with bins, whatever holds between columns."""
-    return _finish(attribute, _count_alone(attribute, codes, share))
+    return _pin(attribute, codes, _count_alone(attribute, codes, share))
 
 
 def _sort(linked: list[tuple[str, str, int]]) -> list[str]:
@@ -94,6 +98,14 @@ def _choose(low: Array, high: Array, share: Array) -> Array:
         return np.asarray(np.clip(low * (1.0 - share) + high * share, low, high))
     steps = np.floor(share * (high - low + 1)).astype(np.int64)
     return np.asarray(low + np.minimum(steps, high - low))
+
+
+def _pin(attribute: Attribute, codes: Array, counts: Array) -> Array:
+    """Values with points exactly as they were declared, also where they have more digits than the rest."""
+    values = _finish(attribute, counts)
+    if attribute.type != "decimal" or attribute.bins is None:
+        return values
+    return attribute.bins.pin(codes, values)
 
 
 def _finish(attribute: Attribute, counts: Array) -> Array:

@@ -90,6 +90,9 @@ def _require_type(attribute: Attribute) -> None:
         step = find_step(attribute)
         if step is not None:
             attribute.bins.count_steps(step)
+        for point in attribute.bins.points:
+            if found == "integer" and not point.is_integer():
+                raise SchemaError(f"type integer, but point {point:g} is not a whole number")
         return
     for level in attribute.values:
         if found == "integer" and not is_whole(level):
@@ -121,8 +124,11 @@ def find_ranges(attribute: Attribute) -> Ends:
     edges = np.asarray(attribute.bins.drawn)
     low, high = edges[:-1], edges[1:]
     if attribute.bins.closed == "left":
-        return low, np.nextafter(high, -math.inf)
-    return np.nextafter(low, math.inf), high
+        high = np.nextafter(high, -math.inf)
+    else:
+        low = np.nextafter(low, math.inf)
+    codes = np.arange(len(low))
+    return attribute.bins.pin(codes, low), attribute.bins.pin(codes, high)
 
 
 def read_value(attribute: Attribute, text: str) -> float | int | None:

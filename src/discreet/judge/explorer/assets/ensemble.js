@@ -58,14 +58,15 @@ class Ensemble {
         k++;
       }
       if (k < this.parts.length) setTimeout(step, 0, k);
-      else done(this.compare(answers));
+      else done(this.compare(answers, weights));
     };
     step(0);
   }
 
   /** For each attribute the ends of its levels, or null where the two sets of draws do not agree. */
-  compare(answers) {
+  compare(answers, weights) {
     const half = answers.length / 2, { apart, negligible } = this.document, { starts, sizes } = this.plan;
+    const fewest = Math.min(this.document.reach / weighEvidence(answers.slice(0, half)), 1);
     const [one, other] = [this.cut(answers.slice(0, half)), this.cut(answers.slice(half))];
     return sizes.map((size, v) => {
       if (!one || !other) return null;
@@ -74,7 +75,9 @@ class Ensemble {
         const narrow = Math.min(one.high[k] - one.low[k], other.high[k] - other.low[k]);
         if (both > apart * narrow + negligible) return null;
       }
-      return { low: one.low.subarray(starts[v], starts[v + 1]), high: one.high.subarray(starts[v], starts[v + 1]) };
+      const reach = weights.has(v) ? 0 : fewest;
+      const low = one.low.slice(starts[v], starts[v + 1]), high = one.high.slice(starts[v], starts[v + 1]);
+      return { low: low.map((end) => Math.max(end - reach, 0)), high: high.map((end) => Math.min(end + reach, 1)) };
     });
   }
 
@@ -108,6 +111,18 @@ class Ensemble {
     }
     return { low, high };
   }
+}
+
+/** The mean probability of the evidence in the draws: counts are whole, so an end is widened by half a row that fits it. */
+function weighEvidence(answers) {
+  let sum = 0, draws = 0;
+  for (const { logs, width } of answers) for (let b = 0; b < width; b++, draws++) sum += Math.exp(logs[b]);
+  return sum / draws;
+}
+
+/** An interval that holds the answer itself, too: what was learned is as likely as what was drawn. */
+function spanPoint({ low, high }, point) {
+  return { low: low.map((end, x) => Math.min(end, point[x])), high: high.map((end, x) => Math.max(end, point[x])) };
 }
 
 function quantile(sorted, share) {

@@ -206,7 +206,7 @@ class App {
       if (!current()) return;
       this.ensemble = this.ensemble || new Ensemble(this.plan, this.document.ensemble);
       this.ensemble.bound(weights, current, (found) => {
-        found.forEach((likely, v) => { if (likely) add(v, { likely }); });
+        found.forEach((likely, v) => { if (likely) add(v, { likely: spanPoint(likely, this.slice(this.after, v)) }); });
         if (wantsSure) {
           this.showEnds(network.topological);
           setTimeout(bound, 0, 0);

@@ -21,10 +21,12 @@ FORMAT = 1
 
 COMMON_KEYS = ("missing", "taxonomy", "other", "type", "nulls", "aliases", "ignore", "outside")
 LEVEL_KEYS = ("levels", "ordered", *COMMON_KEYS, "decimals")
-BIN_KEYS = ("edges", "closed", *COMMON_KEYS, "lowest", "highest", "decimals")
+BIN_KEYS = ("edges", "closed", "points", *COMMON_KEYS, "lowest", "highest", "decimals")
 DATE_EDGE_KEYS = ("edges", "closed", *COMMON_KEYS, "lowest", "highest", "order")
 CALENDAR_KEYS = ("by", "from", "to", *COMMON_KEYS, "order")
-ALL_KEYS = tuple(dict.fromkeys(("levels", "edges", "by", *LEVEL_KEYS, *DATE_EDGE_KEYS, *CALENDAR_KEYS)))
+ALL_KEYS = tuple(
+    dict.fromkeys(("levels", "edges", "by", *LEVEL_KEYS, *BIN_KEYS, *DATE_EDGE_KEYS, *CALENDAR_KEYS))
+)
 
 
 def make_document(schema: Schema) -> dict[str, Any]:
@@ -65,6 +67,8 @@ def make_attribute(attribute: Attribute) -> dict[str, Any]:
     elif bins is not None:
         found["edges"] = [_make_edge(edge, dates) for edge in bins.edges]
         found["closed"] = bins.closed
+        if bins.points:
+            found["points"] = [_make_edge(point, dates) for point in bins.points]
         ends = {"lowest": bins.lowest, "highest": bins.highest}
         found |= {name: _make_edge(end, dates) for name, end in ends.items() if end is not None}
     else:
@@ -170,7 +174,17 @@ def _parse_kind(name: Any, what: str, table: dict[str, Any]) -> Attribute:
     common: dict[str, Any] = {**labels, "type": kind, "decimals": table.get("decimals"), "reading": reading}
     if "edges" in table:
         edges = [_parse_edge(edge) for edge in _require(table["edges"], list, f"{what}: edges", "an array")]
-        bins = Bins(tuple(edges), table.get("closed", "left"), table.get("lowest"), table.get("highest"))
+        points = [
+            _parse_edge(point)
+            for point in _require(table.get("points", []), list, f"{what}: points", "an array")
+        ]
+        bins = Bins(
+            tuple(edges),
+            table.get("closed", "left"),
+            table.get("lowest"),
+            table.get("highest"),
+            tuple(points),
+        )
         taxonomy = _parse_taxonomy(table.get("taxonomy"), bins.labels)
         return Attribute.binned(name, bins, taxonomy=taxonomy, **common)
     levels = [

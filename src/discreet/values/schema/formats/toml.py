@@ -62,8 +62,8 @@ def _write_attribute(attribute: Attribute) -> str:
     header = f"attributes.{_write_key(attribute.name)}"
     lines = [f"[{header}]"]
     for key, value in make_attribute(attribute).items():
-        if key == "edges":
-            lines.append(_write_array("edges = ", [_write_bound(edge) for edge in value]))
+        if key in ("edges", "points"):
+            lines.append(_write_array(f"{key} = ", [_write_bound(edge) for edge in value]))
         elif key in ("from", "to", "lowest", "highest"):
             lines.append(f"{key} = {_write_bound(value)}")
         elif key not in ("name", "taxonomy"):

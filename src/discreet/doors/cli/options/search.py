@@ -76,6 +76,15 @@ AsPrinted = Annotated[
         "binary encoding where an attribute has more than two levels.",
     ),
 ]
+PriorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--prior",
+        metavar="α|FILE",
+        help="With --graph: pseudo-counts added to every cell, such as 1/2, or a posterior (.json) to start from. "
+        "They must be public. [default: 1 for posteriors, else none]",
+    ),
+]
 Forbidden = Annotated[
     list[str] | None,
     typer.Option(
@@ -130,6 +139,21 @@ def read_options(
     Knowledge.read(encoded, required, forbidden, order=None, start=None)
     asked = {"encoding": encoding, "required": required, "forbidden": forbidden}
     return {name: value for name, value in asked.items() if value}
+
+
+def read_prior(learner: str | None, graph: Path | None, prior: str | None) -> dict[str, Any]:
+    """The prior as an option of a learner with a graph: a number, or the path of a posterior."""
+    from discreet.values.text import read_positive
+
+    if prior is None:
+        return {}
+    if graph is None or learner in ("adaptive", "privbayes"):
+        raise MechanismError(
+            "--prior is for the tables of a graph: give --graph, and a learner that takes one"
+        )
+    if Path(prior).suffix in (".json", ".gz"):
+        return {"prior": Path(prior)}
+    return {"prior": float(read_positive(prior, "--prior", MechanismError))}
 
 
 def read_tuning(

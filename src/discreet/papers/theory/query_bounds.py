@@ -32,6 +32,8 @@ class Bounds:
     """κ: the largest number of attributes left by an elimination; the treewidth, if the order is the best one."""
     levels: int
     """d: the largest number of levels of an attribute."""
+    greatest: float = 0.0
+    """δ_max: the largest error of a parameter."""
 
     def normalise(self, error: float) -> float:
         """μ = (error − lower)/(upper − lower), the scale-normalised error [000, Sec. 5.2, Table 2]."""
@@ -88,7 +90,12 @@ def bound_query(
     width = find_width(dag, targets, eliminated)
     degree, levels = count_degree(dag), max(max(table.values.shape) for table in true)
     return Bounds(
-        bound_below(degree, least, value), bound_above(degree, levels, width, greatest), degree, width, levels
+        bound_below(degree, least, value),
+        bound_above(degree, levels, width, greatest),
+        degree,
+        width,
+        levels,
+        greatest,
     )
 
 

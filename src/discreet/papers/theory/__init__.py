@@ -1,0 +1,1 @@
+"""What the papers prove, or say that they prove, in numbers."""
