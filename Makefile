@@ -4,11 +4,12 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
+SECONDS ?= 60
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input -c constraints.txt
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint test-slow test-package docs wheels bench format clean
+.PHONY: help demo test lint fuzz test-slow test-package docs wheels bench format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -27,6 +28,9 @@ lint: $(VENV)/.ready-dev  ## style, types and imports only
 
 test-slow: $(VENV)/.ready-dev $(AXE)  ## the tests that take minutes, and properties on examples that are new every time
 	@$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile=explore -n $(JOBS) --durations=10
+
+fuzz: $(VENV)/.ready-dev  ## mutate every kind of input for as long as told: make fuzz SECONDS=600; what breaks goes into tests/faults/corpus
+	@$(BIN)/python benchmarks/_fuzz.py --seconds $(SECONDS) --keep
 
 test-package: $(VENV)/.ready-dev  ## build the wheel and run it in new environments, for every Python from 3.11 on that is here
 	@$(BIN)/python -m pytest -m slow tests/architecture/test_package.py

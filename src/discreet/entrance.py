@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from discreet.core.contributions import choose_bound, list_bounds
 from discreet.core.counter import Counter
 from discreet.core.ledger import Ledger, require_line
 from discreet.rows.limits import MAX_ROWS, Limits, read_memory
-from discreet.stores.fingerprint import mark_source
+from discreet.stores.fingerprint import mark_source, mark_words
 from discreet.stores.memory import MemoryLedger
 from discreet.values.budget import Finite, price, read_budget
 from discreet.values.errors import (
@@ -35,6 +35,10 @@ from discreet.values.errors import (
 )
 from discreet.values.schema import Schema
 from discreet.values.unit import Unit
+
+if TYPE_CHECKING:
+    from discreet.core.chain import Store
+    from discreet.stores.salvage import Salvage
 
 MOST_BESIDE = 20
 """Ledger files of the same folder that are looked into."""
@@ -149,14 +153,32 @@ def open_ledger(place: str | os.PathLike[str], *, create: bool = False, patience
     `patience` is how many seconds to wait for another writer. A missing ledger is an error unless `create` is
     asked for, because a mistyped name would otherwise come with a fresh budget.
     """
+    return Ledger(_open_store(place, create=create, patience=patience))
+
+
+def salvage_ledger(place: str | os.PathLike[str], new: str | os.PathLike[str]) -> Salvage:
+    """Take over into a new ledger what is sound of one that was spoilt, and give nothing back that was spent."""
+    from discreet.stores.salvage import split_events, take_over
+
+    with closing(_open_store(place)) as old:
+        sound, rest, fault = split_events(old)
+        if not sound:
+            raise LedgerError(f"nothing of the ledger {old.place} is sound: {fault or 'it is empty'}")
+        if not _is_address(os.fspath(new)) and Path(new).exists():
+            raise LedgerError(f"{os.fspath(new)} already exists; what is salvaged goes into a new ledger")
+        with closing(_open_store(new, create=True, first=sound[0])) as made:
+            return take_over(old, made, sound, rest, fault)
+
+
+def _open_store(place: str | os.PathLike[str], **options: Any) -> Store:
     text = os.fspath(place)
     if _is_address(text):
         from discreet.stores.postgres import PostgresStore
 
-        return Ledger(PostgresStore(text, create=create, patience=patience))
+        return PostgresStore(text, **options)
     from discreet.stores.sqlite import SqliteStore
 
-    return Ledger(SqliteStore(Path(text), create=create, patience=patience))
+    return SqliteStore(Path(text), **options)
 
 
 def open_airlock(
@@ -174,6 +196,8 @@ def open_airlock(
     memory: int | str | None = None,
     numbers: Sequence[str] = (),
     texts: Sequence[str] = (),
+    words: Mapping[str, Any] | None = None,
+    inspect: Callable[[Ledger], None] = lambda book: None,
 ) -> Airlock:
     """Read and check every row, and open the account that pays for what is asked of them.
 
@@ -183,7 +207,9 @@ def open_airlock(
     and does not come with a fresh budget. `unit` is that of the account, and add-remove for a new one.
 
     `spend`, `request` and `sets` say what is about to be asked: the account must be able to pay all that is missing
-    for it, since a learner of several stages must not pay for the first and fail at the second.
+    for it, since a learner of several stages must not pay for the first and fail at the second. `words` are what
+    the release of that request will say besides; a ledger that lasts remembers a keyed digest of them. `inspect` is
+    shown the ledger before anything is spent, and may refuse it.
     The others are those of `open_counter`.
     """
     wanted = read_budget(budget) if isinstance(budget, str) else budget
@@ -197,6 +223,7 @@ def open_airlock(
     with ExitStack() as stack:
         book = _find_ledger(ledger, stack, create)
         if book is not None:
+            inspect(book)
             known = {found.name: found for found in book.accounts()}.get(name)
             if known is not None:  # refused if another budget or unit is wanted
                 book.open_account(name, wanted or known.budget, protected or known.unit)
@@ -208,7 +235,7 @@ def open_airlock(
         protected = protected or Unit.ADD_REMOVE
         if protected.is_open:
             true_people = _count_people(data, schema, protected, sets, memory)
-            book = book or _make_ledger(ledger, stack)
+            book = book or _make_ledger(ledger, stack, inspect)
             protected = _choose_bound(book, name, wanted or spend, protected, true_people, spend, request)
         counter = open_counter(
             data,
@@ -221,7 +248,7 @@ def open_airlock(
         )
         stack.callback(counter.close)
         counter.check(list(sets))
-        book = book or _make_ledger(ledger, stack)
+        book = book or _make_ledger(ledger, stack, inspect)
         opened = {found.name: found for found in book.accounts()}.get(name)
         whole = wanted or (spend if opened is None else opened.budget)
         if whole is None:
@@ -229,7 +256,7 @@ def open_airlock(
         # Refused if somebody has opened it meanwhile with another unit: the rows were read for this one.
         opened = book.open_account(name, whole, protected)
         if book.durable:
-            _remember_source(book, name, data)
+            _remember_source(book, name, data, () if words is None else mark_words(request, words, book.key))
         return Airlock(counter, schema, book, opened, stack.pop_all().close)
 
 
@@ -313,7 +340,7 @@ def find_unit(ledger: Ledger | str | os.PathLike[str], account: str) -> Unit | N
         return next((found.unit for found in ledger.accounts() if found.name == account), None)
 
 
-def _remember_source(book: Ledger, account: str, data: Any) -> None:
+def _remember_source(book: Ledger, account: str, data: Any, beside: Sequence[str]) -> None:
     """Warn if this table was opened under another account, here or in a ledger file beside this one; remember it."""
     marks = mark_source(data, book.key)
     others = [repr(name) for name in book.find_source(marks) if name != account]
@@ -325,7 +352,7 @@ def _remember_source(book: Ledger, account: str, data: Any) -> None:
             PromiseWarning,
             stacklevel=4,
         )
-    book.remember_source(account, marks)
+    book.remember_source(account, [*marks, *beside])
 
 
 def _look_beside(book: Ledger, data: Any) -> Iterator[tuple[str, str]]:
@@ -364,10 +391,14 @@ def _find_ledger(
     )
 
 
-def _make_ledger(ledger: Ledger | str | os.PathLike[str] | None, stack: ExitStack) -> Ledger:
+def _make_ledger(
+    ledger: Ledger | str | os.PathLike[str] | None, stack: ExitStack, inspect: Callable[[Ledger], None]
+) -> Ledger:
     """The ledger that is still to be made, now that the rows are found to be sound."""
     assert isinstance(ledger, str | os.PathLike)
-    return stack.enter_context(open_ledger(ledger, create=True))
+    made = stack.enter_context(open_ledger(ledger, create=True))
+    inspect(made)
+    return made
 
 
 def _check_funds(ledger: Ledger, account: Account, spend: Finite, request: str) -> None:

@@ -36,6 +36,7 @@ class Ledger:
         self._lock = ForkLock()
         self._process = os.getpid()
         self._closed = False
+        self.debited: list[str] = []  # the hashes of debits that were made here, and not by another process
 
     def __repr__(self) -> str:
         return f"<Ledger {self.description}>"
@@ -158,10 +159,9 @@ class Ledger:
             else:
                 _require_same(found, cost, wanted)
         if found is None:
-            fields = event.fields
-            return Entry(
-                account, request_id, cost, fields["description"], event.seq, event.hash, fields["time"]
-            )
+            said = event.fields
+            self.debited.append(event.hash)
+            return Entry(account, request_id, cost, said["description"], event.seq, event.hash, said["time"])
         return replace(found, answer=self._stored(found) if found.answered else None)
 
     def answer(self, entry: Entry, payload: bytes) -> bytes:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from discreet.core.queries import Query
 from discreet.learning.learner import find_learner
@@ -12,11 +14,14 @@ from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.formats.digits import DIGITS
 from discreet.networks.formats.documents import MAX_BYTES
 from discreet.values.budget import ZCDP, Finite, price
-from discreet.values.errors import BudgetError, FormatError, TooLarge
+from discreet.values.errors import BudgetError, BudgetWarning, FormatError, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.table import count_cells
 from discreet.values.unit import Unit
+
+if TYPE_CHECKING:
+    from discreet.core.ledger import Ledger
 
 CELL_BYTES = (DIGITS + 8) + 12
 """What a cell takes in a document: a probability such as 1.234567891e-05 with its comma, and a noisy count."""
@@ -115,3 +120,50 @@ class _Doorstep(Rehearsal):
 
     def answer(self, query: Query[Any], request: str | None) -> NoReturn:
         raise _Asked
+
+
+def plan_files(out: Path) -> dict[str, Path]:
+    """Where each part of a release goes; a place that cannot be written is refused before anything is spent."""
+    single = "".join(out.suffixes[-2:]).endswith((".json", ".json.gz"))
+    parent = out.parent if single or not out.exists() else out
+    if single and out.is_dir():
+        raise FormatError(f"{out} is a folder; choose a file, or a folder whose name does not end in .json")
+    if not single and out.exists() and not out.is_dir():
+        raise FormatError(f"{out} is a file; choose a folder, or a file whose name ends in .json")
+    if not parent.is_dir():
+        raise FormatError(f"{parent}: no such folder")
+    if not os.access(parent, os.W_OK):
+        raise FormatError(f"{parent}: you may not write files there")
+    if single:
+        return {"release": out}
+    names = {
+        "release": "release.json",
+        "network": "network.bif",
+        "report": "report.html",
+        "explorer": "explorer.html",
+    }
+    return {part: out / name for part, name in names.items()}
+
+
+def find_beside(out: Path) -> Path | None:
+    """The release that is about to be written over, or the folder that it is in; None if there is none."""
+    found = plan_files(out)["release"]
+    return found if found.exists() else None
+
+
+def add_debits(book: Ledger, account: str) -> Finite | None:
+    """What this process itself has debited from an account; None if nothing."""
+    mine = [entry.cost for entry in book.entries(account) if entry.hash in book.debited]
+    return sum(mine[1:], mine[0]) if mine else None
+
+
+def warn_of_noise(schema: Schema, spend: Finite, budget: Finite | None, unit: Unit | None) -> None:
+    """Say before anything is paid that a budget is too small for dependence, and what would help."""
+    from discreet.learning.advice import advise_dependence
+
+    protected = unit or Unit.ADD_REMOVE
+    advice = advise_dependence(
+        schema, spend=price(spend, budget or spend), unit=protected.fix(1) if protected.is_open else protected
+    )
+    if advice is not None:
+        warnings.warn(advice, BudgetWarning, stacklevel=3)

@@ -124,6 +124,7 @@ def verify(
 ) -> Verification:
     """Derive everything again that can be derived, and say what does not add up; needs no rows.
 
+    Of a folder that a release was written into, also the files beside the document: network, pages, synthetic rows.
     `key` is the file of the custodian's public key: then the signature beside a release's file is checked, too.
     """
     from discreet.entrance import open_ledger
@@ -136,7 +137,12 @@ def verify(
             if key is not None:
                 raise FormatError("a signature is for the bytes of a file; give the path of the release")
             return check(release, opened)
-        return verify_file(find_document(release), opened, key)
+        found = verify_file(find_document(release), opened, key)
+        if not Path(release).is_dir():
+            return found
+        from discreet.judge.trust.folder import check_folder
+
+        return check_folder(Path(release), found)
 
 
 def sign(

@@ -19,10 +19,10 @@ from discreet.learning.learner import (
     learn_network,
 )
 from discreet.networks.formats.release import Release as Document
-from discreet.networks.formats.release import make_release, write_release
+from discreet.networks.formats.release import describe_words, list_software, make_release, write_release
 from discreet.networks.formats.release import read as read_file
 from discreet.values.budget import Finite, Infinite, PureDP, choose_budget, price, read_budget
-from discreet.values.errors import BudgetWarning, FormatError, PromiseWarning, SchemaError
+from discreet.values.errors import PromiseWarning, SchemaError
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.text import list_some
@@ -31,6 +31,7 @@ from discreet.values.unit import Unit
 if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
     from discreet.judge.explorer.page import Frame
+    from discreet.judge.trust.witness import Witness
     from discreet.judge.verify import Verification
     from discreet.learning.custodians.agreement import Agreement
     from discreet.learning.greedy import Progress
@@ -56,8 +57,11 @@ class Receipt:
 
     request: str
     paid: bool
+    """Whether this run has paid; one that ran beside it, or before, may have."""
     revealed: bool
     """Whether somebody has looked at the rows without noise, before or since."""
+    amount: Finite | None = None
+    """What this run has paid, as the ledger has it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,15 +164,19 @@ class Release(Document):
 
     def write(self, out: str | os.PathLike[str]) -> dict[str, Path]:
         """Write what may be published into a folder: document, network as BIF, report, explorer; or one .json file."""
+        from discreet.doors.feasible import plan_files
+
         paths = plan_files(Path(out))
         if "report" in paths:
             from discreet.judge.explorer.page import write_explorer
             from discreet.judge.report import write_report
+            from discreet.networks.formats.made_from import digest_release
 
             paths["release"].parent.mkdir(exist_ok=True)
-            self.network.write_bif(paths["network"])
-            write_report(self, paths["report"])
-            write_explorer(self, paths["explorer"], report=paths["report"].name)
+            doubt = self._find_doubt()
+            self.network.write_bif(paths["network"], digest_release(self))
+            write_report(self, paths["report"], doubt=doubt)
+            write_explorer(self, paths["explorer"], report=paths["report"].name, doubt=doubt)
             if self.provenance.learner in OF_POSTERIORS:
                 paths["posterior"] = paths["release"].parent / "posterior.json"
                 self.posterior().write(paths["posterior"])
@@ -180,7 +188,13 @@ class Release(Document):
         """The explorer in a notebook: click a bar, and every other bar moves; `height` is in pixels."""
         from discreet.judge.explorer.page import Frame, make_explorer
 
-        return Frame(make_explorer(self), height)
+        return Frame(make_explorer(self, doubt=self._find_doubt()), height)
+
+    def _find_doubt(self) -> str:
+        """Why the promise may not be shown; what was made just now came out of the airlock, and needs no check."""
+        from discreet.judge.trust.doubt import find_doubt
+
+        return "" if self.receipt is not None else find_doubt(self, "the release")
 
     def describe_graph(self) -> str:
         """How many arrows there are, which attributes have none, and the error that was expected, in a sentence."""
@@ -240,6 +254,8 @@ def release(
     accept_guesses: bool = False,
     progress: Progress | None = None,
     about: About | Mapping[str, str] | str | os.PathLike[str] | None = None,
+    witness: str | os.PathLike[str] | None = None,
+    beside: str | os.PathLike[str] | None = None,
 ) -> Release:
     """Learn a network from private rows for ε, (ε, δ) or ρ, and make the release of it.
 
@@ -256,8 +272,18 @@ def release(
     the account is a custodian of it, and the release a part for `discreet.combine`.
     `about` is what you say of it yourself (title, description, population, period, collection, contact,
     licence): a mapping, or the path of a TOML file. It is published with the release.
+    A `witness` is a file or folder elsewhere with releases or anchors of the ledger: one that was rolled back behind
+    them is refused before anything is spent, and the new anchor is added to it. Releases in the folder `beside` which
+    this one will lie are looked at in the same way.
     """
-    from discreet.doors.feasible import read_options, require_meaningful, require_readable, require_startable
+    from discreet.doors.feasible import (
+        add_debits,
+        read_options,
+        require_meaningful,
+        require_readable,
+        require_startable,
+        warn_of_noise,
+    )
     from discreet.entrance import find_unit, name_bound, open_airlock
 
     words = None
@@ -265,6 +291,11 @@ def release(
         from discreet.values.about import About
 
         words = About.read(about)
+    witnesses: list[Witness] = []
+    if witness is not None or beside is not None:
+        from discreet.judge.trust.witness import find_witnesses, note_anchor, require_latest
+
+        witnesses = find_witnesses(witness, beside)
     own = (epsilon, delta, rho) != (None, None, None)
     if plan is not None:
         from discreet.doors.publishing import read_plan
@@ -290,7 +321,14 @@ def release(
         require_startable(declared, dag, name, options, spend=spend, budget=whole_budget, unit=asked)
     key = request or name_request(account, declared, dag, spend, name, options)
     if name == "adaptive" and not options.get("sets"):
-        _warn_of_noise(declared, spend, whole_budget, protected)
+        warn_of_noise(declared, spend, whole_budget, protected)
+    books: list[Ledger] = []
+
+    def inspect(book: Ledger) -> None:
+        books.append(book)
+        if witnesses:
+            require_latest(book, witnesses)
+
     with open_airlock(
         data,
         declared,
@@ -303,8 +341,9 @@ def release(
         create=create,
         sets=() if dag is None else dag.families(),
         memory=memory,
+        words=describe_words(words, list_software()),
+        inspect=inspect,
     ) as airlock:
-        before = airlock.remaining
         whole = price(spend, airlock.budget)
         rest = whole if (paid := airlock.cost_of(name_bound(key))) is None else whole - paid
         arguments = {"spend": rest, "request": key, **options}
@@ -319,20 +358,11 @@ def release(
                 stacklevel=2,
             )
         made = make_release(network, words)
-        receipt = Receipt(key, airlock.remaining != before, isinstance(airlock.loss, Infinite))
+        if witness is not None:
+            note_anchor(witness, made.provenance.statement)
+        amount = add_debits(books[-1], airlock.account.name)
+        receipt = Receipt(key, amount is not None, isinstance(airlock.loss, Infinite), amount)
         return Release(made.network, made.promise, made.software, words, receipt)
-
-
-def _warn_of_noise(schema: Schema, spend: Finite, budget: Finite | None, unit: Unit | None) -> None:
-    """Say before anything is paid that a budget is too small for dependence, and what would help."""
-    from discreet.learning.advice import advise_dependence
-
-    protected = unit or Unit.ADD_REMOVE
-    advice = advise_dependence(
-        schema, spend=price(spend, budget or spend), unit=protected.fix(1) if protected.is_open else protected
-    )
-    if advice is not None:
-        warnings.warn(advice, BudgetWarning, stacklevel=3)
 
 
 def read(path: str | os.PathLike[str]) -> Release | Network | CredalNetwork | Posterior:
@@ -400,29 +430,6 @@ def read_dag(graph: Any, schema: Schema) -> DAG:
     if isinstance(graph, Mapping):
         return DAG.build({name: graph.get(name, ()) for name in dict.fromkeys([*schema.names, *graph])})
     return DAG.from_edges(list(graph), schema.names)
-
-
-def plan_files(out: Path) -> dict[str, Path]:
-    """Where each part of a release goes; a place that cannot be written is refused before anything is spent."""
-    single = "".join(out.suffixes[-2:]).endswith((".json", ".json.gz"))
-    parent = out.parent if single or not out.exists() else out
-    if single and out.is_dir():
-        raise FormatError(f"{out} is a folder; choose a file, or a folder whose name does not end in .json")
-    if not single and out.exists() and not out.is_dir():
-        raise FormatError(f"{out} is a file; choose a folder, or a file whose name ends in .json")
-    if not parent.is_dir():
-        raise FormatError(f"{parent}: no such folder")
-    if not os.access(parent, os.W_OK):
-        raise FormatError(f"{parent}: you may not write files there")
-    if single:
-        return {"release": out}
-    names = {
-        "release": "release.json",
-        "network": "network.bif",
-        "report": "report.html",
-        "explorer": "explorer.html",
-    }
-    return {part: out / name for part, name in names.items()}
 
 
 def name_request(

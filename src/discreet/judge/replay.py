@@ -14,7 +14,14 @@ from typing import Any
 from warnings import catch_warnings, simplefilter
 
 from discreet.core.queries import Choice, Keeper, Query, Tables
-from discreet.learning.learner import OF_POSTERIORS, UNWRITTEN, WITH_GRAPH, WITHOUT_GRAPH, find_learner
+from discreet.learning.learner import (
+    NOT_OPTIONS,
+    OF_POSTERIORS,
+    UNWRITTEN,
+    WITH_GRAPH,
+    WITHOUT_GRAPH,
+    find_learner,
+)
 from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.formats.documents import require_list
 from discreet.networks.network import Network
@@ -185,6 +192,8 @@ def find_obstacle(provenance: Provenance) -> str | None:
         return f"the learner {show(provenance.learner)} cannot be run again from here"
     if "options" not in provenance.details:
         raise Mismatch(f"the release does not say how the learner {provenance.learner} was called")
+    if not isinstance(provenance.details["options"], Mapping):
+        raise Mismatch("the options of the learner are malformed: they must be named")
     for name, value in provenance.details["options"].items():
         if isinstance(value, Mapping) and UNWRITTEN in value:
             return (
@@ -234,8 +243,11 @@ def call_again(network: Network, keeper: Keeper) -> Network:
 
 def _call(network: Network, provenance: Provenance, keeper: Keeper) -> Network | Posterior:
     learn = find_learner(provenance.learner)
+    chosen = provenance.details["options"]
+    if not isinstance(chosen, Mapping) or not NOT_OPTIONS.isdisjoint(chosen):
+        raise Mismatch("the options hold something that is not the learner's to choose")
     arguments = {
-        **provenance.details["options"],
+        **chosen,
         "spend": require_finite(provenance.cost),
         "request": provenance.details.get("request"),
     }

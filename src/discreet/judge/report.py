@@ -16,6 +16,7 @@ from discreet.judge.report_parts.graph_drawing import draw_graph
 from discreet.judge.report_parts.page import assemble, draw_shares, figure
 from discreet.judge.report_parts.power_plot import draw_ceiling
 from discreet.judge.report_parts.probability_bars import Ends, draw_table
+from discreet.networks.formats.made_from import digest_release
 from discreet.networks.formats.release import Release, read_release
 from discreet.networks.intervals import COVERAGE
 from discreet.networks.network import Network
@@ -36,14 +37,20 @@ DRAWN_WHOLE = 24
 
 
 def write_report(
-    release: Release | str | os.PathLike[str], path: str | os.PathLike[str], audit: Audit | None = None
+    release: Release | str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    audit: Audit | None = None,
+    doubt: str = "",
 ) -> None:
-    """Write the report on a release, or on the one in a file, as one HTML file, all or nothing."""
+    """Write the report on a release, or on the one in a file, as one HTML file, all or nothing.
+
+    `doubt` is why the release is not verified (see `judge.trust.doubt`): the page then shows that, and no promise.
+    """
     known = release if isinstance(release, Release) else read_release(release)
-    write_text(path, make_page(known, audit))
+    write_text(path, make_page(known, audit, doubt))
 
 
-def make_page(release: Release, audit: Audit | None = None) -> str:
+def make_page(release: Release, audit: Audit | None = None, doubt: str = "") -> str:
     """The report as HTML; the same release always gives the same text. One with an audit is for the custodian."""
     network, known = release.network, release.provenance
     if not known.paid:
@@ -51,8 +58,8 @@ def make_page(release: Release, audit: Audit | None = None) -> str:
     loss, name = known.promised, known.name
     parts = [
         *([] if audit is None else [warn()]),
-        _write_head(release, loss, name),
-        _write_meaning(known, loss),
+        _write_head(release, loss, name, doubt),
+        *([] if doubt else [_write_meaning(known, loss)]),
         _write_graph(network, known),
         _write_worst(known),
         write_figures(network),
@@ -63,7 +70,7 @@ def make_page(release: Release, audit: Audit | None = None) -> str:
         _write_use(network, known),
         _write_foot(release),
     ]
-    return assemble(f"A private release of {name}", parts)
+    return assemble(f"A private release of {name}", parts, digest_release(release))
 
 
 def find_intervals(network: Network) -> tuple[dict[str, Ends], str]:
@@ -93,12 +100,13 @@ def grade(error: float) -> str:
     return "good" if error < SMALL else "fair" if error < LARGE else "bad"
 
 
-def _write_head(release: Release, loss: Budget, name: str) -> str:
+def _write_head(release: Release, loss: Budget, name: str, doubt: str) -> str:
     network, known = release.network, release.provenance
-    kind = "promise none" if isinstance(loss, Infinite) else "promise"
+    kind = "promise none" if doubt or isinstance(loss, Infinite) else "promise"
+    promise = f"Not verified: {doubt}. What is promised is not shown." if doubt else release.promise
     errors = list(known.predicted_error.values())
     figures = [
-        figure(str(loss), "privacy loss of all that may ever be published"),
+        figure("not verified" if doubt else str(loss), "privacy loss of all that may ever be published"),
         figure(_name_unit(known.unit), f"hides {known.unit.hidden}"),
         figure(f"{len(network.nodes)} · {len(network.dag.edges())}", "attributes · dependencies"),
         figure(str(len(known.measurements)), f"noisy tables, learner “{known.learner}”"),
@@ -109,7 +117,7 @@ def _write_head(release: Release, loss: Budget, name: str) -> str:
     return (
         f'<p class="kicker">Private release · {escape(name)}{_write_date(known)}</p>'
         "<h1>What was published, and what it cannot give away</h1>"
-        f'<p class="{kind}">{escape(release.promise)}</p><div class="figures">{"".join(figures)}</div>'
+        f'<p class="{kind}">{escape(promise)}</p><div class="figures">{"".join(figures)}</div>'
     )
 
 

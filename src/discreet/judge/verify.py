@@ -6,18 +6,26 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from discreet.judge.costs import check_noise, name_table
 from discreet.judge.replay import find_obstacle, replay
+from discreet.judge.trust.verification import ALONE, OPTIONAL, Check, Verification
 from discreet.networks.formats.digits import DIGITS, find_strange, is_published, round_number
 from discreet.networks.formats.documents import MAX_BYTES, load_strictly, parse_document
-from discreet.networks.formats.release import RELEASE, Release, format_release, parse_release, state_promise
+from discreet.networks.formats.release import (
+    RELEASE,
+    Release,
+    describe_words,
+    format_release,
+    parse_release,
+    state_promise,
+)
 from discreet.networks.formats.signature import check_signature, read_public, write_signature
 from discreet.networks.posterior import POSTERIOR, Posterior
+from discreet.stores.fingerprint import mark_words
 from discreet.values.budget import Budget, Finite, Infinite, require_finite
 from discreet.values.errors import DiscreetError, FormatError
 from discreet.values.files import decode_text, packs_more, read_bytes
@@ -31,6 +39,9 @@ if TYPE_CHECKING:
 
 REPLAYED_VERBS = ("measure", "select", "measure linear", "draw")
 """Answers that are held against their digests: tables here, the others when the learner is run again."""
+
+
+__all__ = ["ALONE", "OPTIONAL", "Check", "Verification", "sign_file", "verify", "verify_file"]
 
 
 class _Problem(DiscreetError):
@@ -350,82 +361,21 @@ def _check_ledger(release: Release, ledger: Ledger | None) -> str:
     different = next(_compare(kept.to_json(), said.to_json()), None)
     if different is not None:
         raise _Problem(f"the ledger says otherwise: {different}")
+    _check_words(release, said.account, ledger)
     return f"the ledger is sound and holds all of the release's spends ({len(requests)})"
 
 
-Outcome = Literal["adds up", "does not add up", "not all checked"]
+def _check_words(release: Release, account: str, ledger: Ledger) -> None:
+    """The custodian's words and the versions of software are those that the ledger remembers of this release.
 
-ALONE = (
-    "it adds up, but nobody vouches for it: without the ledger (--ledger) or the custodian's key (--key), anybody "
-    "could have written it"
-)
-"""What the answer is worth if there was nothing to hold the document against but itself."""
-OPTIONAL = frozenset({"ledger"})
-"""What a reader may leave out without leaving the release unchecked: only the custodian has the ledger."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was looked at: what it is, whether it holds (None: it could not be looked at), and details."""
-
-    name: str
-    holds: bool | None
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """What was checked about a release."""
-
-    checks: tuple[Check, ...]
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """What does not add up, in words."""
-        return tuple(f"{check.name}: {check.words}" for check in self.checks if check.holds is False)
-
-    @property
-    def unchecked(self) -> tuple[str, ...]:
-        """The names of the checks that could not be made, the ledger's among them if none was given."""
-        return tuple(check.name for check in self.checks if check.holds is None)
-
-    @property
-    def outcome(self) -> Outcome:
-        """A release adds up only if all that must be checked was: what nobody looked at proves nothing."""
-        if self.problems:
-            return "does not add up"
-        return "not all checked" if set(self.unchecked) - OPTIONAL else "adds up"
-
-    @property
-    def sound(self) -> bool:
-        """Whether the release adds up."""
-        return self.outcome == "adds up"
-
-    def __str__(self) -> str:
-        marks = {True: "ok", False: "PROBLEM", None: "not checked"}
-        width = max(len(check.name) for check in self.checks)
-        lines = [f"{check.name:<{width}}  {marks[check.holds]}: {check.words}" for check in self.checks]
-        return "\n".join([*lines, self.conclude()])
-
-    def conclude(self) -> str:
-        """The outcome in one line."""
-        if self.problems:
-            count = len(self.problems)
-            return f"{count} things do not add up" if count > 1 else "1 thing does not add up"
-        if not self.sound:
-            missing = [name for name in self.unchecked if name not in OPTIONAL]
-            return f"nothing is wrong in what was checked, but not checked: {', '.join(missing)}"
-        if not self.unchecked:
-            return "it adds up"
-        signed = any(check.name == "signature" for check in self.checks)
-        return "it adds up and is signed; it was not held against a ledger" if signed else ALONE
-
-    def to_json(self) -> dict[str, Any]:
-        """The outcome as plain values."""
-        checks = [{"check": found.name, "holds": found.holds, "words": found.words} for found in self.checks]
-        return {
-            "sound": self.sound,
-            "outcome": self.outcome,
-            "not checked": list(self.unchecked),
-            "checks": checks,
-        }
+    A learner that was given an airlock by other code leaves no such memory: then nobody can have said anything.
+    """
+    request = str(release.provenance.details.get("request"))
+    made, worded = mark_words(request, describe_words(release.about, release.software), ledger.key)
+    if account in ledger.find_source([made]):
+        if account not in ledger.find_source([worded]):
+            raise _Problem(
+                "the custodian's words or the versions of software are not those that it was made with"
+            )
+    elif release.about is not None:
+        raise _Problem("the ledger knows of no words that the custodian gave with this release")

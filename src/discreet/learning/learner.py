@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,7 @@ from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.statement import Statement
 from discreet.values.table import Array
+from discreet.values.text import list_some, show
 
 if TYPE_CHECKING:
     from discreet.core.queries import Keeper
@@ -59,6 +61,17 @@ NOT_OPTIONS = frozenset({"dag", "spend", "request", "progress", "rng"})
 """Arguments that a release holds elsewhere, or that change nothing in it; what an `rng` drew is in the order."""
 UNWRITTEN = "no exact form"
 """The key of an option that a document cannot hold; its value is only the name of the type."""
+LIMITS: dict[str, tuple[int, int]] = {
+    "width": (2, 64),
+    "rounds": (1, 100_000),
+    "max_cells": (1, 2**26),
+    "model_cells": (1, 2**26),
+    "k": (0, 63),
+    "rows": (0, 2**31),
+}
+"""The least and the most of options that decide how much is computed."""
+MOST_MEMBERS = 100_000
+"""The most values in one option, lists within lists included."""
 
 
 def stated(learner: Callable[Concatenate[Keeper, P], Learned]) -> Callable[Concatenate[Keeper, P], Learned]:
@@ -69,6 +82,7 @@ def stated(learner: Callable[Concatenate[Keeper, P], Learned]) -> Callable[Conca
 
     @wraps(learner)
     def learn(airlock: Keeper, /, *args: P.args, **options: P.kwargs) -> Learned:
+        require_options(learner, options)
         chosen = {
             name: write_option(value)
             for name, value in sorted(options.items())  # an order of one's own would say something
@@ -84,6 +98,51 @@ def stated(learner: Callable[Concatenate[Keeper, P], Learned]) -> Callable[Conca
         return told
 
     return learn
+
+
+def require_options(learner: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Refuse options that the learner does not have, and numbers outside of the public limits.
+
+    A release tells its options to whoever verifies it, and a stranger may have written it: so they are bounded before
+    any work, by the learner of a release as by its replay.
+    """
+    known = [
+        found.name
+        for found in inspect.signature(learner).parameters.values()
+        if found.kind == found.KEYWORD_ONLY
+    ]
+    for name, value in options.items():
+        if name not in known and name != "dag":
+            raise MechanismError(
+                f"the learner {learner.__name__} has no option {show(name)}; it has {list_some(known)}"
+            )
+        if value is None or name == "rng":
+            continue
+        if name in LIMITS and not _lies_between(value, *LIMITS[name]):
+            least, most = LIMITS[name]
+            raise MechanismError(f"{name} must be a number from {least:,} to {most:,}, not {show(value)}")
+        if _count(value, MOST_MEMBERS) > MOST_MEMBERS:
+            raise MechanismError(f"{name} holds more than {MOST_MEMBERS:,} values")
+
+
+def _lies_between(value: object, least: int, most: int) -> bool:
+    # Other types, such as a text, are for the learner itself to refuse in its own words.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return True
+    return math.isfinite(value) and least <= value <= most
+
+
+def _count(value: object, most: int) -> int:
+    """How many values there are; the counting stops behind the most."""
+    found, agenda = 0, [value]
+    while agenda and found <= most:
+        held = agenda.pop()
+        found += 1
+        if isinstance(held, Mapping):
+            agenda += held.values()
+        elif isinstance(held, list | tuple | set | frozenset):
+            agenda += held
+    return found
 
 
 def choose_learner(name: str | None, dag: DAG | None) -> str:

@@ -286,9 +286,9 @@ class Network:
             return self.engine.decompose(codes, weights)
         return [self.cpt(name) for name in self.dag.order]
 
-    def write_bif(self, path: str | os.PathLike[str]) -> None:
-        """Write the network for other Bayesian-network tools, all or nothing."""
-        write_text(path, format_bif_text(self.schema, self.dag, self.cpts))
+    def write_bif(self, path: str | os.PathLike[str], made_from: str = "") -> None:
+        """Write the network for other Bayesian-network tools, all or nothing; with the digest of its document."""
+        write_text(path, format_bif_text(self.schema, self.dag, self.cpts, made_from))
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the network as JSON with its whole schema, all or nothing."""

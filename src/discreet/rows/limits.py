@@ -124,7 +124,7 @@ def read_memory(memory: int | str | None) -> int:
     if isinstance(memory, int) and not isinstance(memory, bool):
         return memory
     found = (
-        re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?\s*", memory.lower())
+        re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([kmgt]i?)?b?", memory.strip().lower())
         if isinstance(memory, str)
         else None
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -56,6 +57,19 @@ def mark_source(data: Any, key: bytes) -> tuple[str, ...]:
         if content is not None:
             found.append(("columns", content))
     return tuple(hmac.new(key, kind.encode() + b"\0" + text, "sha256").hexdigest() for kind, text in found)
+
+
+def mark_words(request: str, words: object, key: bytes) -> tuple[str, str]:
+    """What a ledger remembers a release by that no answer holds: that there is one of this request, and its words.
+
+    `words` are what the custodian says of it and the versions of software, as plain JSON values.
+    """
+    texts = (
+        b"release\0" + request.encode(),
+        b"words\0" + json.dumps([request, words], sort_keys=True).encode(),
+    )
+    one, other = (hmac.new(key, text, "sha256").hexdigest() for text in texts)
+    return one, other
 
 
 def _digest_file(path: str) -> bytes:

@@ -1,37 +1,26 @@
 """A ledger in PostgreSQL, for a team: the same events in one table, one ledger for each schema.
 
 A role that may only SELECT and INSERT on the table is enough to spend, so the database itself can forbid the
-rest: writers exclude each other by an advisory lock, which needs no right on the table, and the primary key
-stops a writer that did not take it.
+rest: writers exclude each other by an advisory lock, which needs no right on the table, and a trigger stops a writer
+that did not take it (see `postgres_layout`, also for the rights of such a role).
+
+A sequence beside the table keeps how many events were ever committed. It is set after each commit, is no part of a
+transaction, and can only be set to what is in the table: a table that is shorter was rolled back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from discreet.core.chain import Event, begin
+from discreet.stores.postgres_layout import TABLE, find_faults, write_layout
 from discreet.values.errors import LedgerError, import_extra
 
 if TYPE_CHECKING:
     import psycopg
 
-TABLE = "discreet_event"
-
-SCHEMA = f"""
-    CREATE TABLE {TABLE} (
-        seq bigint PRIMARY KEY CHECK (seq > 0), body text NOT NULL, hash text NOT NULL, payload bytea
-    );
-    CREATE FUNCTION {TABLE}_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN RAISE EXCEPTION 'nothing is changed in or deleted from the ledger'; END $$;
-    CREATE TRIGGER {TABLE}_never_changed BEFORE UPDATE OR DELETE ON {TABLE}
-        FOR EACH ROW EXECUTE FUNCTION {TABLE}_refuse();
-    CREATE TRIGGER {TABLE}_never_emptied BEFORE TRUNCATE ON {TABLE}
-        FOR EACH STATEMENT EXECUTE FUNCTION {TABLE}_refuse();
-"""
-
-_TRIGGERS = {f"{TABLE}_never_changed", f"{TABLE}_never_emptied"}
 _CREATION_LOCK = int.from_bytes(b"discreet", "big") % 2**63
 _WRITING_LOCK = (
     f"SELECT pg_advisory_xact_lock({int.from_bytes(b'disc', 'big')}, to_regclass('{TABLE}')::oid::integer)"
@@ -46,7 +35,10 @@ class PostgresStore:
 
     durable = True
 
-    def __init__(self, address: str, *, create: bool = False, patience: float = 30.0) -> None:
+    def __init__(
+        self, address: str, *, create: bool = False, patience: float = 30.0, first: Event | None = None
+    ) -> None:
+        """`first` is the opening of a ledger that is taken over; a new one gets its own."""
         self._address = address
         self._patience = patience
         self._place = "in PostgreSQL"
@@ -55,7 +47,7 @@ class PostgresStore:
         try:
             with self._plainly():
                 if create:
-                    self._create()
+                    self._create(first or begin())
                 self._require_ledger()
         except BaseException:
             self._connection.close()
@@ -78,9 +70,11 @@ class PostgresStore:
                 self._connection.execute("SET LOCAL synchronous_commit = on")
                 self._connection.execute(f"SET LOCAL lock_timeout = {int(self._patience * 1000)}")
                 self._connection.execute(_WRITING_LOCK)
+                self._require_layout()
                 yield
             finally:
                 self._inside = False
+        self._note()
 
     def read(self, first: int) -> list[Event]:
         """Every committed event from number `first` on, in order."""
@@ -103,14 +97,31 @@ class PostgresStore:
             )
 
     def faults(self) -> list[str]:
-        """Triggers that were taken away or switched off."""
-        query = (
-            "SELECT tgname, tgenabled FROM pg_trigger WHERE tgrelid = to_regclass(%s) AND NOT tgisinternal"
-        )
+        """Parts of the layout that were replaced or taken away, and events that are gone."""
         with self._plainly():
-            found = dict(self._live().execute(query, (TABLE,)).fetchall())
-        on = {name for name, state in found.items() if state in ("O", "A", b"O", b"A")}
-        return [f"the trigger {name!r} was removed or switched off" for name in sorted(_TRIGGERS - on)]
+            return find_faults(self._live()) + self._find_loss()
+
+    def _require_layout(self) -> None:
+        """Refuse to write through triggers that somebody has replaced, or into a table that was rolled back."""
+        faults = find_faults(self._connection) or self._find_loss()
+        if faults:
+            raise LedgerError(
+                f"the ledger {self._place} pays for nothing: {faults[0]}; find out who did it, then let its owner run "
+                "`discreet budget init` again, or `discreet budget salvage`"
+            )
+
+    def _note(self) -> None:
+        import psycopg
+
+        with suppress(psycopg.Error):  # what was committed stays so; the next one makes up for it
+            self._connection.execute(f"SELECT {TABLE}_note()")
+
+    def _find_loss(self) -> list[str]:
+        query = f"SELECT last_value, (SELECT coalesce(max(seq), 0) FROM {TABLE}) FROM {TABLE}_anchor"
+        row = self._connection.execute(query).fetchone()
+        if row is None or row[0] <= row[1]:
+            return []
+        return [f"it was rolled back: {row[0]} events were committed, only {row[1]} are left"]
 
     def reopen(self) -> None:
         """Connect anew after a fork; the inherited connection is the parent's, and closing it ends both."""
@@ -148,12 +159,15 @@ class PostgresStore:
                     )
         return connection
 
-    def _create(self) -> None:
+    def _create(self, first: Event) -> None:
         with self._connection.transaction():
             self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CREATION_LOCK,))
-            if not self._exists():
-                self._connection.execute(SCHEMA)
-                self.append(begin())
+            new = not self._exists()
+            if new or find_faults(self._connection):  # an older layout is brought up to date by who owns it
+                row = self._connection.execute("SELECT current_schema()").fetchone()
+                self._connection.execute(write_layout(str(row[0]) if row else "public"))
+            if new:
+                self.append(first)
 
     def _exists(self) -> bool:
         row = self._connection.execute("SELECT to_regclass(%s) IS NOT NULL", (TABLE,)).fetchone()

@@ -16,7 +16,11 @@ The price is a few more syncs for each debit: milliseconds, on something done a 
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import sqlite3
+import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +28,7 @@ from pathlib import Path
 from discreet.core.book import require_format
 from discreet.core.chain import FORMAT, Damaged, Event, begin
 from discreet.values.errors import LedgerError
+from discreet.values.files import sync_folder
 
 APPLICATION = int.from_bytes(b"disc", "big")
 """The mark in the file header by which SQLite files of different programs are told apart."""
@@ -59,6 +64,17 @@ def is_ledger(path: Path) -> bool:
     return head.startswith(b"SQLite format 3\0") and head[68:] == APPLICATION.to_bytes(4, "big")
 
 
+def list_mounts() -> frozenset[str]:
+    """The places where something is mounted, as far as the system tells."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines()
+    except OSError:
+        return frozenset()
+    # Blanks and the like are written in octal.
+    places = (line.split(" ")[4] for line in lines if line.count(" ") > 4)
+    return frozenset(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), place) for place in places)
+
+
 _abandoned: list[sqlite3.Connection] = []
 
 
@@ -67,12 +83,15 @@ class SqliteStore:
 
     durable = True
 
-    def __init__(self, path: Path, *, create: bool = False, patience: float = 30.0) -> None:
+    def __init__(
+        self, path: Path, *, create: bool = False, patience: float = 30.0, first: Event | None = None
+    ) -> None:
+        """`first` is the opening of a ledger that is taken over; a new one gets its own."""
         self._path = path.resolve()
         self._patience = patience
         with self._plainly():
             if create:
-                self._create()
+                self._create(first or begin())
             elif not self._path.exists():
                 raise LedgerError(
                     f"no ledger at {self._path}; check the name, or make it with `discreet budget init`"
@@ -151,31 +170,46 @@ class SqliteStore:
         """Close the connection."""
         self._connection.close()
 
-    def _create(self) -> None:
+    def _create(self, first: Event) -> None:
+        """Make the ledger whole under another name and give it its own; where one is, it is left as it is.
+
+        So nobody ever sees half of it, and a disk that is full leaves nothing behind.
+        """
         if not self._path.parent.is_dir():
             raise LedgerError(f"cannot make the ledger {self._path}: there is no such folder")
-        with suppress(FileExistsError):  # nobody else may read what was asked of whom, not even for a moment
-            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        connection = self._connect("rwc", new=True)
+        if self._path.exists():
+            return
+        draft = self._path.with_name(f".{self._path.name[:80]}.{secrets.token_hex(8)}.part")
+        try:
+            # Nobody else may read what was asked of whom, not even for a moment.
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
+            self._fill(draft, first)
+            with suppress(FileExistsError):  # somebody else was quicker, and theirs is as good
+                os.link(draft, self._path)
+        finally:
+            with suppress(OSError):
+                draft.unlink()
+        sync_folder(self._path.parent)
+
+    def _fill(self, draft: Path, first: Event) -> None:
+        connection = self._connect("rw", draft)
         try:
             connection.execute("BEGIN IMMEDIATE")
-            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                for statement in SCHEMA.values():
-                    connection.execute(statement.strip())
-                connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {FORMAT}")
-                first = begin()
-                connection.execute(
-                    "INSERT INTO event (seq, body, hash) VALUES (?, ?, ?)",
-                    (first.seq, first.body, first.hash),
-                )
+            for statement in SCHEMA.values():
+                connection.execute(statement.strip())
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+            row = (first.seq, first.body, first.hash)
+            connection.execute("INSERT INTO event (seq, body, hash) VALUES (?, ?, ?)", row)
             connection.execute("COMMIT")
         finally:
             connection.close()
 
-    def _connect(self, mode: str, new: bool = False) -> sqlite3.Connection:
+    def _connect(self, mode: str, draft: Path | None = None) -> sqlite3.Connection:
+        if draft is None:
+            self._require_one_name()
         connection = sqlite3.connect(
-            f"{self._path.as_uri()}?mode={mode}",
+            f"{(draft or self._path).as_uri()}?mode={mode}",
             uri=True,
             isolation_level=None,
             timeout=self._patience,
@@ -192,9 +226,9 @@ class SqliteStore:
                 raise LedgerError(
                     f"the ledger {self._path} is in journal mode {journal}; close it elsewhere and try again"
                 )
-            if not new:
+            if draft is None:
                 self._require_ledger(connection)
-            status = os.stat(self._path)
+            status = os.stat(draft or self._path)
         except BaseException:
             connection.close()
             raise
@@ -206,6 +240,33 @@ class SqliteStore:
             raise LedgerError(f"{self._path} is not a discreet ledger")
         require_format(connection.execute("PRAGMA user_version").fetchone()[0])
 
+    def _require_one_name(self) -> None:
+        """Refuse a file that is reached by a second name, or that is empty.
+
+        A transaction that was cut off is undone by its journal, which lies beside the name that was used. Under another
+        name it is not found; used later under the first, it takes back whatever was spent in between.
+        """
+        for wait in (0.05, 0.2, 0.75, 0.0):  # a ledger that is just being made has two names for a moment
+            status = os.stat(self._path)
+            if status.st_nlink == 1 or not stat.S_ISREG(status.st_mode):
+                break
+            time.sleep(wait)
+        else:
+            raise LedgerError(
+                f"the ledger {self._path} has {status.st_nlink} names (hard links); debits through one could be lost "
+                "through another: keep one name and remove the others"
+            )
+        if str(self._path) in list_mounts():
+            raise LedgerError(
+                f"the ledger {self._path} is mounted by itself, so it has a second name elsewhere, and debits could be "
+                "lost; mount its folder instead, or use its own name"
+            )
+        if stat.S_ISREG(status.st_mode) and not status.st_size:
+            raise LedgerError(
+                f"{self._path} is not a discreet ledger: it is empty. If it was only just to be made and the disk was "
+                "full, remove it and begin again; if it was in use, it was cut off: go back to a copy"
+            )
+
     def _require_same_file(self) -> None:
         # A file moved over this one would leave the connection writing debits into a file that nobody sees.
         try:
@@ -216,6 +277,8 @@ class SqliteStore:
             raise LedgerError(
                 f"the ledger {self._path} was replaced by another file while it was open; put it back"
             )
+        if status.st_nlink != 1:
+            self._require_one_name()
 
     @contextmanager
     def _plainly(self) -> Iterator[None]:

@@ -141,12 +141,18 @@ def show(value: object) -> str:
 
 def show_line(text: str) -> str:
     """A text on one line of a terminal: blanks folded, and no character that would move its cursor or its colours."""
-    folded = " ".join(text.split())
+    return show_text(" ".join(text.split()))
+
+
+def show_text(text: str) -> str:
+    """A text of several lines for a terminal: no character but a line break moves its cursor or its colours."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
     return "".join(
         char
-        if unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
+        if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
         else char.encode("unicode_escape", "surrogatepass").decode()
-        for char in folded
+        for char in text
     )
 
 

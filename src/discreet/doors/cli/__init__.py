@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 INTERRUPTED = 130
@@ -11,7 +12,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 fine, 1 a check found problems, 2 bad input in one line."""
     try:
         from discreet.doors.cli.commands import run  # here: Ctrl-C while the commands load is Ctrl-C too
+        from discreet.doors.limits import LIMITED, run_limited
 
+        # Called with arguments, this is part of another program, which sets limits of its own.
+        if arguments is None and sys.platform != "win32" and LIMITED.intersection(sys.argv[1:2]):
+            return run_limited(run)
         return run(arguments)
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.doors.cli.terminal import dump_json, echo
 from discreet.values.errors import DiscreetError, QueryError
+from discreet.values.text import show_line
 
 if TYPE_CHECKING:
     from discreet.networks.answer import Answer, Decision, EventProbability, Explanation, Figure
@@ -81,13 +82,14 @@ def query(
             answer = _attempt(len(asked), lambda question=question: question.ask(model, kind, subject))  # type: ignore[misc]
         if isinstance(answer, DiscreetError):
             refused = True
-            typer.echo(f"error: {answer}", err=True)
+            echo(f"error: {show_line(str(answer))}", err=True)
             if as_json:
-                typer.echo(json.dumps({"question": text, "error": str(answer)}, ensure_ascii=False))
+                typer.echo(dump_json({"question": text, "error": str(answer)}))
             continue
-        typer.echo(
-            json.dumps(_to_json(text, answer), ensure_ascii=False) if as_json else _to_text(text, answer)
-        )
+        if as_json:
+            typer.echo(dump_json(_to_json(text, answer)))
+        else:
+            echo(_to_text(text, answer))
     if refused:
         raise typer.Exit(2)
 
@@ -136,10 +138,12 @@ def synthesize(
 
     Counts of the rows are as near to what the network expects as that many rows can be; each row is still a fair draw.
     """
-    from discreet.networks.formats.release import read_model
+    from discreet.networks.formats.made_from import Origin, digest_file, digest_release, name_origin
+    from discreet.networks.formats.release import Release, find_network, read
     from discreet.networks.question import read_levels
 
-    model = read_model(network)
+    held = read(network)
+    model = find_network(held, network)
     if tables is not None:
         _write_tables(model, out, rows, seed, read_levels(given or []), labels, tables)
         return
@@ -148,7 +152,13 @@ def synthesize(
         _write_with_bar(drawn, out, rows, labels)
     else:
         drawn.write(out, labels=labels)
-    typer.echo(f"{rows:,} rows of {len(model.declared)} attributes, seed {seed}: {out}")
+    if isinstance(held, Release):  # so that `discreet verify` of the folder can tell what they are
+        Origin(
+            digest_release(held), rows, seed, given or [], not independent, labels, digest_file(out)
+        ).write(out)
+    else:
+        name_origin(out).unlink(missing_ok=True)  # of other rows, which these have replaced
+    echo(f"{rows:,} rows of {len(model.declared)} attributes, seed {seed}: {out}")
 
 
 def _write_tables(
@@ -162,7 +172,7 @@ def _write_tables(
     for number, drawn in enumerate(draw_networks(model, tables, rng=seed), start=1):
         path = out.with_name(f"{out.stem}-{number}{out.suffix}")
         drawn.sample(rows, rng=seed + number, given=given).write(path, labels=labels)
-    typer.echo(
+    echo(
         f"{tables} tables of {rows:,} rows, seed {seed}: {out.with_name(f'{out.stem}-1{out.suffix}')} and so on; "
         "analyse each as if it were real and put the estimates and their variances into dc.pool"
     )
@@ -173,7 +183,7 @@ def _warn_of_stray_bits(model: Network | CredalNetwork) -> None:
     from discreet.networks.network import Network
 
     if isinstance(model, Network) and model.stray > 0:
-        typer.echo(
+        echo(
             f"note: bits that spell no level have a probability of up to {model.stray:.2g}; answers count it to the "
             "nearest levels, synthetic rows leave it out",
             err=True,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.cli.terminal import AsJson, open_console, print_json
+from discreet.doors.cli.terminal import AsJson, echo, open_console, plain, print_json
 from discreet.values.errors import DataError
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def audit(
     from discreet.judge.report import write_report
     from discreet.judge.report_parts.audit_section import make_audit_page
     from discreet.judge.report_parts.power_plot import draw_audit, make_svg
+    from discreet.judge.trust.doubt import find_doubt
     from discreet.networks.formats.release import read_release
     from discreet.values.budget import choose_budget
     from discreet.values.files import write_text
@@ -97,8 +98,9 @@ def audit(
         choose_budget(epsilon=epsilon, delta=delta, rho=rho, what="give the promise as") if stated else None
     )
     document = None if report is None else read_release(release)  # told before the work, not after it
+    doubt = "" if document is None else find_doubt(document, str(release))
     if members is not None or split is not None:
-        typer.echo(WARNING.format(option="--members" if split is None else "--split"), err=True)
+        echo(WARNING.format(option="--members" if split is None else "--split"), err=True)
     found = run_audit(
         release,
         members=members,
@@ -119,7 +121,7 @@ def audit(
     else:
         _print_audit(found)
     if report is not None and document is not None:
-        write_report(document, report, found)
+        write_report(document, report, found, doubt=doubt)
     if html is not None:
         write_text(html, make_audit_page(found))
     if svg is not None:
@@ -142,17 +144,16 @@ def _read_levels(text: str) -> tuple[float, ...]:
 
 def _print_audit(found: Audit) -> None:
     from rich.table import Table
-    from rich.text import Text
 
     console = open_console()
     first, *rest = found.explain()
-    console.print(Text(first, style="bold red" if found.failed else "bold"), soft_wrap=True)
+    console.print(plain(first, style="bold red" if found.failed else "bold"), soft_wrap=True)
     for line in rest:
-        console.print(Text(line), soft_wrap=True)
+        console.print(plain(line), soft_wrap=True)
     heads, *lines = found.tabulate()
     table: Any = Table(*heads, box=None, pad_edge=False)
     for cells in lines:
-        table.add_row(*map(Text, cells))
-    console.print(Text(""))
+        table.add_row(*map(plain, cells))
+    console.print(plain(""))
     console.print(table)
-    console.print(Text(found.describe_table(), style="dim"), soft_wrap=True)
+    console.print(plain(found.describe_table(), style="dim"), soft_wrap=True)

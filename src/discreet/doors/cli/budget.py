@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.cli.terminal import AsJson, AtMost, PerPerson, Person, open_console, print_json
+from discreet.doors.cli.terminal import (
+    AsJson,
+    AtMost,
+    PerPerson,
+    Person,
+    echo,
+    open_console,
+    plain,
+    print_json,
+)
+from discreet.values.errors import FormatError
+from discreet.values.text import show_line
 
 if TYPE_CHECKING:
     from discreet.core.book import Account, Entry
@@ -49,13 +61,13 @@ def init(
     require_line("an account name", account)  # before the ledger is made: a refusal leaves nothing behind
     with open_ledger(ledger, create=True) as opened:
         made = opened.open_account(account, budget, kind)
-        typer.echo(f"account {made.name!r}: budget {spell(made.budget)}, unit {made.unit}")
+        echo(f"account {made.name!r}: budget {spell(made.budget)}, unit {made.unit}")
         if made.allowance != made.budget:
-            typer.echo(
+            echo(
                 f"it buys {spell(made.allowance)}, in which spends are counted; δ is paid once for all of them"
             )
-        typer.echo(f"ledger  {opened.description}")
-        typer.echo(f"anchor  {opened.head()}")
+        echo(f"ledger  {opened.description}")
+        echo(f"anchor  {opened.head()}")
 
 
 @app.command(epilog="Example: discreet budget show clinic.ledger --account clinic-2024")
@@ -78,6 +90,13 @@ def show(
 @app.command(epilog="Example: discreet budget verify clinic.ledger --anchor 12:5f1d…")
 def verify(
     ledger: Place,
+    releases: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="RELEASE",
+            help="Releases, files of anchors, or folders of them, which the ledger must still know.",
+        ),
+    ] = None,
     anchor: Annotated[
         str | None,
         typer.Option(metavar="COUNT:HASH", help="An anchor from a release or from your own notes."),
@@ -87,26 +106,68 @@ def verify(
     """Check the whole ledger: exit code 0 if it is sound, 1 if anything was changed, cut off or damaged."""
     from discreet.core.chain import ORIGIN, Anchor, Damaged, Verdict
     from discreet.entrance import open_ledger
+    from discreet.judge.trust.witness import Witness, find_conflict, read_witnesses
 
-    outside = None if anchor is None else Anchor.parse(anchor)
+    witnesses = [] if anchor is None else [Witness("", Anchor.parse(anchor), "the anchor")]
+    for path in releases or []:
+        found = read_witnesses(path)
+        if not found:
+            raise FormatError(f"{path}: no release and no anchor is there")
+        witnesses += found
+    outside = bool(witnesses)
     try:
         with open_ledger(ledger) as opened:
-            verdict = opened.verify(outside)
+            verdict = opened.verify(witnesses[0].anchor if anchor is not None else None)
+            conflict = find_conflict(opened, witnesses, strict=True) if verdict.sound else None
+            if conflict is not None:
+                verdict = Verdict(verdict.anchor, (conflict,))
     except Damaged as damage:
         verdict = Verdict(Anchor(0, ORIGIN), (str(damage),))
     if as_json:
         report = {"sound": verdict.sound, "anchor": str(verdict.anchor), "problems": list(verdict.problems)}
         print_json(report)
     elif verdict.sound:
-        typer.echo(f"sound: {verdict.anchor.count} events" + (", and the anchor matches" if outside else ""))
-        typer.echo(f"anchor {verdict.anchor}")
-        if outside is None:
-            typer.echo("without --anchor a ledger that was cut back to an earlier state looks sound as well")
+        echo(f"sound: {verdict.anchor.count} events" + _name_witnesses(len(witnesses)))
+        echo(f"anchor {verdict.anchor}")
+        if not outside:
+            echo("without --anchor a ledger that was cut back to an earlier state looks sound as well")
     else:
         for problem in verdict.problems:
-            typer.echo(f"problem: {problem}")
+            echo(f"problem: {problem}")
     if not verdict.sound:
         raise typer.Exit(1)
+
+
+@app.command(epilog="Example: discreet budget salvage spoilt.ledger new.ledger")
+def salvage(
+    ledger: Place,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The ledger to make: a file, or an address.")],
+    as_json: AsJson = False,
+) -> None:
+    """Take over what is sound of a ledger that was spoilt into a new one; nothing that was spent is given back.
+
+    Debits behind the fault are made again if they can be read. Requests whose answer is lost cannot be asked again.
+    """
+    from dataclasses import asdict
+
+    from discreet.entrance import salvage_ledger
+
+    found = salvage_ledger(ledger, new)
+    if as_json:
+        print_json(asdict(found))
+        return
+    echo(f"{found.copied} events are sound, and in {new}")
+    for what, names in (("debited again", found.debited), ("without an answer any more", found.lost)):
+        if names:
+            echo(show_line(f"{what}: {', '.join(names[:8])}{', …' * (len(names) > 8)}"))
+    for line in found.dropped:
+        echo(show_line(f"left out: {line}"))
+
+
+def _name_witnesses(count: int) -> str:
+    return (
+        "" if not count else ", and the anchor matches" if count == 1 else f", and all {count} anchors match"
+    )
 
 
 def _describe(ledger: Ledger, accounts: tuple[Account, ...]) -> dict[str, Any]:
@@ -148,25 +209,24 @@ def _describe_entry(entry: Entry) -> dict[str, Any]:
 
 def _print_tables(ledger: Ledger, accounts: tuple[Account, ...]) -> None:
     from rich.table import Table
-    from rich.text import Text
 
     from discreet.core.book import spell
     from discreet.core.chain import canonical
 
     console = open_console()
-    console.print(Text(f"ledger {ledger.description}\nanchor {ledger.head()}"))
+    console.print(plain(f"ledger {ledger.description}\nanchor {ledger.head()}"))
     if not accounts:
         console.print("no account yet; open one with `discreet budget init`")
     for account in accounts:
-        console.print(Text(f"\naccount {account.name}, unit {account.unit}", style="bold"))
-        console.print(Text(f"  budget    {spell(account.budget)}"))
+        console.print(plain(f"\naccount {account.name}, unit {account.unit}", style="bold"))
+        console.print(plain(f"  budget    {spell(account.budget)}"))
         if account.allowance != account.budget:
-            console.print(Text(f"  buys      {spell(account.allowance)}"))
-        console.print(Text(f"  spent     {spell(account.spent)}"))
-        console.print(Text(f"  remaining {spell(account.remaining)}"))
+            console.print(plain(f"  buys      {spell(account.allowance)}"))
+        console.print(plain(f"  spent     {spell(account.spent)}"))
+        console.print(plain(f"  remaining {spell(account.remaining)}"))
         for reveal in account.reveals:
             line = f"  ε = ∞: looked at without noise on {reveal.time[:10]}: {reveal.reason}"
-            console.print(Text(line, style="bold red"))
+            console.print(plain(line, style="bold red"))
         entries = ledger.entries(account.name)
         if not entries:
             continue
@@ -177,7 +237,9 @@ def _print_tables(ledger: Ledger, accounts: tuple[Account, ...]) -> None:
                 question if len(question) <= _DESCRIPTION_WIDTH else question[: _DESCRIPTION_WIDTH - 1] + "…"
             )
             cells = [entry.time[:19].replace("T", " "), entry.request, spell(entry.cost), short]
-            table.add_row(*map(Text, cells), Text("yes") if entry.answered else Text("NO", style="bold red"))
+            table.add_row(
+                *map(plain, cells), plain("yes") if entry.answered else plain("NO", style="bold red")
+            )
         console.print(table)
         waiting = sum(not entry.answered for entry in entries)
         if waiting:

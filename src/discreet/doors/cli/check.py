@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.cli.terminal import AsJson, open_console, print_json
+from discreet.doors.cli.terminal import AsJson, echo, open_console, plain, print_json
 from discreet.values.errors import DataError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def verify(
     if as_json:
         print_json(found.to_json())
     else:
-        typer.echo(found)
+        echo(found)
     if not found.sound:
         raise typer.Exit(1)
 
@@ -61,8 +61,8 @@ def keys(
     if as_json:
         print_json({"private": str(private), "public": str(public)})
     else:
-        typer.echo(f"private  {private}  (keep it; whoever has it can sign in your name)")
-        typer.echo(f"public   {public}  (publish it)")
+        echo(f"private  {private}  (keep it; whoever has it can sign in your name)")
+        echo(f"public   {public}  (publish it)")
 
 
 def sign(
@@ -83,7 +83,7 @@ def sign(
     if as_json:
         print_json({"written": str(written)})
     else:
-        typer.echo(written)
+        echo(written)
 
 
 def compare(
@@ -154,24 +154,22 @@ def _compare_rows(
     if as_json:
         print_json(found.to_json())
         return
-    typer.echo(
-        "For the custodian only: this is computed from private rows, and no budget paid for it.", err=True
-    )
-    typer.echo(f"{found.rows[0]:,} real and {found.rows[1]:,} synthetic rows")
+    echo("For the custodian only: this is computed from private rows, and no budget paid for it.", err=True)
+    echo(f"{found.rows[0]:,} real and {found.rows[1]:,} synthetic rows")
     for name, off in sorted(found.marginals.items(), key=lambda item: -item[1])[:12]:
-        typer.echo(f"  {name}: marginals {off:.4f} apart (total variation)")
+        echo(f"  {name}: marginals {off:.4f} apart (total variation)")
     if found.pairs:
         pair, off = max(found.pairs.items(), key=lambda item: item[1])
-        typer.echo(
+        echo(
             f"pairs: {sum(found.pairs.values()) / len(found.pairs):.4f} on average, most {' × '.join(pair)}: {off:.4f}"
         )
     for guess in found.predictions:
-        typer.echo(
+        echo(
             f"predicting {guess.target} by {guess.model}: right {guess.from_synthetic:.3f} after synthetic rows, "
             f"{guess.from_real:.3f} after real ones, {guess.guess:.3f} without a model"
         )
     if out is not None:
-        typer.echo(out)
+        echo(out)
 
 
 def report(
@@ -181,19 +179,25 @@ def report(
     ),
     as_json: AsJson = False,
 ) -> None:
-    """Write a report on a release as one HTML file that needs nothing else, for a browser or a printer."""
-    from discreet.judge.report import write_report
+    """Write a report on a release as one HTML file that needs nothing else, for a browser or a printer.
 
-    write_report(release, out)
+    The release is checked first, as `discreet verify` does; one that does not add up is refused.
+    """
+    from discreet.judge.report import write_report
+    from discreet.judge.trust.doubt import find_doubt
+    from discreet.networks.formats.release import find_document, read_release
+
+    known = read_release(release)
+    doubt = find_doubt(known, str(find_document(release)))
+    write_report(known, out, doubt=doubt)
     if as_json:
         print_json({"written": str(out)})
     else:
-        typer.echo(out)
+        echo(out)
 
 
 def _print_distances(found: NetworkDistance) -> None:
     from rich.table import Table
-    from rich.text import Text
 
     console = open_console()
     table: Any = Table("attribute", box=None, pad_edge=False)
@@ -201,11 +205,11 @@ def _print_distances(found: NetworkDistance) -> None:
         table.add_column(head, justify="right")
     for node in found.nodes:
         cells = ["other parents" if value is None else f"{value:.4f}" for value in (node.l1, node.kl)]
-        table.add_row(Text(node.name), *cells, f"{node.marginal:.4f}")
+        table.add_row(plain(node.name), *cells, f"{node.marginal:.4f}")
     console.print(table)
     worst = found.worst
     console.print(
-        Text(
+        plain(
             f"marginals differ by a total variation (TV) of {found.mean_marginal:.4f} on average; "
             f"most for {worst.name}: {worst.marginal:.4f}"
         )

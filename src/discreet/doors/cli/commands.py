@@ -24,6 +24,7 @@ from discreet.doors.cli import (
     release,
     schema,
 )
+from discreet.doors.cli.terminal import echo
 from discreet.values.errors import DiscreetError
 from discreet.values.text import show_line
 
@@ -86,7 +87,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"discreet {version('discreet')}")
+        echo(f"discreet {version('discreet')}")
         raise typer.Exit(FINE)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.doors.cli.terminal import AtMost, Person
+from discreet.doors.cli.terminal import AtMost, Person, echo
 from discreet.values.errors import BudgetError, FormatError
 
 if TYPE_CHECKING:
@@ -90,12 +90,12 @@ def draft(
             request=request,
         )
         if out is None:
-            typer.echo(made.format(), nl=False)
+            echo(made.format(), nl=False)
             return
         made.write(out)
-        typer.echo(f"{out}: {len(made.schema)} columns for {made.cost}, request {made.request}")
+        echo(f"{out}: {len(made.schema)} columns for {made.cost}, request {made.request}")
         for name, why in made.left_out.items():
-            typer.echo(f"{name!r} is left out: {why}")
+            echo(f"{name!r} is left out: {why}")
         return
     stray = {
         "--delta": delta,
@@ -111,17 +111,17 @@ def draft(
         found = draft_schema(file, most_levels=levels, least=at_least, person=person, progress=told)
     schema, text = found.schema, found.format()
     if out is None:
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
         return
     write_text(out, text)
     left = [proposal for proposal in found.proposals if proposal.attribute is None]
-    typer.echo(f"{out}: {len(schema)} of {len(found.proposals)} columns, {found.guesses} guesses to review")
+    echo(f"{out}: {len(schema)} of {len(found.proposals)} columns, {found.guesses} guesses to review")
     for proposal in left:
-        typer.echo(proposal.notes[0])
+        echo(proposal.notes[0])
     for dependence in found.dependences:
-        typer.echo(f"{dependence.column!r} follows from {dependence.source!r}, and is not measured")
+        echo(f"{dependence.column!r} follows from {dependence.source!r}, and is not measured")
     if found.repeated is not None:
-        typer.echo(
+        echo(
             f"The column {found.repeated!r} repeats. If it names people, draft again with --person {found.repeated}, "
             f"and release with --person {found.repeated} --at-most 4."
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.doors.cli.terminal import AsJson, print_json
+from discreet.doors.cli.terminal import AsJson, echo, print_json
 from discreet.values.errors import FormatError
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def examples(
         print_json({"written": [str(path) for path in written]})
         return
     for path in written:
-        typer.echo(path)
-    typer.echo(f"next: cd {folder} and follow README.md")
+        echo(path)
+    echo(f"next: cd {folder} and follow README.md")
 
 
 def write_example(network: Network, name: str, folder: Path, rows: int) -> list[Path]:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from discreet.doors.cli.terminal import AsJson, print_json
-from discreet.values.errors import FormatError
-
-if TYPE_CHECKING:
-    from discreet.networks.formats.release import Release
+from discreet.doors.cli.terminal import AsJson, echo, print_json
 
 
 def explore(
@@ -35,30 +31,20 @@ def explore(
     A release is checked first, as `discreet verify` does; one that does not add up is refused.
     """  # fmt: skip
     from discreet.judge.explorer.page import write_explorer
+    from discreet.judge.trust.doubt import find_doubt
     from discreet.networks.formats.release import Release, find_document, read
 
     found = Path(find_document(file))
     model = read(found)
-    if isinstance(model, Release):
-        _require_sound(model, found)
+    doubt = find_doubt(model, str(found)) if isinstance(model, Release) else ""
     report = out.parent / "report.html"
     beside = isinstance(model, Release) and report.exists() and out.parent.resolve() == found.parent.resolve()
-    write_explorer(model, out, file=found.name, report=report.name if beside else None)
+    write_explorer(model, out, file=found.name, report=report.name if beside else None, doubt=doubt)
     if as_json:
         print_json({"written": str(out)})
     else:
-        typer.echo(out)
+        echo(out)
     if show or (show is None and sys.stdout.isatty()):
         import webbrowser
 
         webbrowser.open(out.resolve().as_uri())
-
-
-def _require_sound(release: Release, path: Path) -> None:
-    from discreet.judge.verify import verify
-
-    problem = next((check for check in verify(release).checks if check.holds is False), None)
-    if problem is not None:
-        raise FormatError(
-            f"{path} does not add up ({problem.name}: {problem.words}); see: discreet verify {path}"
-        )

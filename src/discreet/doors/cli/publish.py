@@ -76,8 +76,8 @@ def combine(
     Make the plan with `discreet plan --write plan.json --custodians north,south`; each custodian measures its own rows
     with `discreet release --plan plan.json`. Parts are verified first; a forged, doubled or missing one is refused.
     """
+    from discreet.doors.feasible import plan_files
     from discreet.doors.publishing import combine as run
-    from discreet.doors.release import plan_files
 
     plan_files(out)
     made = run(parts, disjoint=disjoint, without=without or (), keys=key or (), about=about)

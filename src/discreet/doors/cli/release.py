@@ -13,7 +13,7 @@ from warnings import catch_warnings, simplefilter
 import typer
 
 from discreet.doors.cli.options.terms import Terms, take_terms
-from discreet.doors.cli.terminal import AsJson, print_json
+from discreet.doors.cli.terminal import AsJson, echo, print_json
 from discreet.values.errors import BudgetError, BudgetWarning, PromiseWarning, SearchWarning
 
 if TYPE_CHECKING:
@@ -93,6 +93,14 @@ def release(
             "licence. They are published.",
         ),
     ] = None,
+    witness: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="A file of anchors or a folder of releases, elsewhere: a ledger rolled back behind it is refused, and "
+            "the new anchor is added.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn a network privately and write what may be published: the release document, BIF, a report, the explorer.
@@ -100,7 +108,8 @@ def release(
     The ledger is debited before a row is counted. If it was interrupted, run the same command again: it finishes, or
     gives you the same files, and pays nothing twice.
     """  # fmt: skip
-    from discreet.doors.release import plan_files, read_reviewed, read_schema
+    from discreet.doors.feasible import find_beside, plan_files
+    from discreet.doors.release import read_reviewed, read_schema
     from discreet.doors.release import release as make_release
     from discreet.values.about import About
     from discreet.values.budget import read_budget
@@ -141,16 +150,18 @@ def release(
             memory=memory,
             progress=progress,
             about=words,
+            witness=witness,
+            beside=find_beside(out),
         )
         paths = made.write(out)
     if as_json:
         print_json(_describe(made, paths))
         return
-    typer.echo(made.promise)
-    typer.echo(made.describe_graph())
+    echo(made.promise)
+    echo(made.describe_graph())
     _print_bill(made)
     for path in paths.values():
-        typer.echo(path)
+        echo(path)
 
 
 @take_terms
@@ -193,7 +204,7 @@ def plan(
     declared = read_schema(schema)
     guesses = count_guesses(schema)
     if guesses:
-        typer.echo(f"warning: {schema} still has {guesses} guesses that nobody has reviewed", err=True)
+        echo(f"warning: {schema} still has {guesses} guesses that nobody has reviewed", err=True)
     asked = terms.read(declared)
     if for_width is not None:
         given = {**terms.list_amounts(), "question": question}
@@ -214,14 +225,14 @@ def plan(
         named = [name.strip() for name in custodians.split(",")]
         shared = {name: value for name, value in asked.items() if name not in ("learner", "options")}
         agree(named, declared, rows=rows, **shared, **terms.list_amounts()).write(write)
-        typer.echo(write)
+        echo(write)
         return
     widths = [predict_width(found, text) for text in question or []]
     if as_json:
         wide = {"widths": [width.to_json() for width in widths]} if widths else {}
         print_json({**found.to_json(), **wide})
     else:
-        typer.echo("\n".join([*map(str, widths), *([""] if widths else []), found.explain()]))
+        echo("\n".join([*map(str, widths), *([""] if widths else []), found.explain()]))
 
 
 def _print_bought(width: float, question: str, epsilon: Fraction | None, rows: int, as_json: bool) -> None:
@@ -235,9 +246,9 @@ def _print_bought(width: float, question: str, epsilon: Fraction | None, rows: i
             }
         )
     elif epsilon is None:
-        typer.echo(f"no ε up to 16 buys intervals of width {width:g} for {question} with {rows:,} rows")
+        echo(f"no ε up to 16 buys intervals of width {width:g} for {question} with {rows:,} rows")
     else:
-        typer.echo(
+        echo(
             f"--epsilon {float(epsilon):g} buys guaranteed intervals of width {width:g} for {question} with {rows:,} "
             "rows, if shares are about even; nothing was read and nothing was spent"
         )
@@ -263,7 +274,7 @@ def show_progress(what: str) -> Iterator[Move | None]:
 
 
 def _tell(message: Warning | str, *_: object, **__: object) -> None:
-    typer.echo(f"warning: {message}", err=True)
+    echo(f"warning: {message}", err=True)
 
 
 def _ask_about_people(data: str, schema: Schema, ledger: str, account: str) -> None:
@@ -276,7 +287,7 @@ def _ask_about_people(data: str, schema: Schema, ledger: str, account: str) -> N
     column = find_repeated_id(data, schema.names)
     if column is None:
         return
-    typer.echo(
+    echo(
         f"The column {column!r} repeats. If it names people, somebody has several rows, and a promise about rows "
         f"protects them less. To protect people, use --person {column} --at-most 4 (or another number of rows).",
         err=True,
@@ -289,14 +300,16 @@ def _print_bill(made: Release) -> None:
     known, receipt = made.provenance, made.receipt
     assert receipt is not None
     if receipt.paid:
-        typer.echo(f"paid {known.cost}, learner {known.learner}, request {receipt.request}")
+        part = receipt.amount is not None and receipt.amount <= known.cost and receipt.amount != known.cost
+        before = f" (of {known.cost}; the rest was paid before)" if part else ""
+        echo(f"paid {receipt.amount}{before}, learner {known.learner}, request {receipt.request}")
     else:
-        typer.echo(
+        echo(
             f"nothing was paid: request {receipt.request} was answered before, and these are the same bytes; "
             "for a new release, give another --request"
         )
     if receipt.revealed:
-        typer.echo("warning: rows of this account were looked at without noise; ε is infinite", err=True)
+        echo("warning: rows of this account were looked at without noise; ε is infinite", err=True)
 
 
 def _describe(made: Release, paths: dict[str, Path]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.doors.cli.draft import draft
-from discreet.doors.cli.terminal import print_json
+from discreet.doors.cli.terminal import echo, print_json
 
 if TYPE_CHECKING:
     from discreet.values.schema import Schema
@@ -60,13 +60,13 @@ def check(
         print_json(declared.to_json())
         return
     for attribute in declared:
-        typer.echo(f"{attribute.name}: {_list_levels(attribute.levels)}")
+        echo(f"{attribute.name}: {_list_levels(attribute.levels)}")
     guesses = count_guesses(schema)
     if guesses:
-        typer.echo(f"{guesses} guesses of the draft are not reviewed yet")
+        echo(f"{guesses} guesses of the draft are not reviewed yet")
     if declared.total:
-        typer.echo("total: every attribute says what becomes of values outside it, so no row is refused")
-    typer.echo("sound" if data is None or declared.total else f"sound, and every row of {data} fits")
+        echo("total: every attribute says what becomes of values outside it, so no row is refused")
+    echo("sound" if data is None or declared.total else f"sound, and every row of {data} fits")
 
 
 def _list_misfits(data: str, schema: Schema, values: bool) -> int:
@@ -79,12 +79,12 @@ def _list_misfits(data: str, schema: Schema, values: bool) -> int:
     refused = [] if schema.total else find_misfits(data, schema) or []
     for found in (find_misfits(data, schema, outside=True) or []) if values else refused:
         name, many = found.attribute.name, "s" * (found.rows > 1)
-        typer.echo(f"[attributes.{name}]  # {found.rows:,} row{many} outside; {found.fate}")
+        echo(f"[attributes.{name}]  # {found.rows:,} row{many} outside; {found.fate}")
         for one in found.values:
-            typer.echo(f"  {show(one.value)} in {one.rows:,} row{'s' * (one.rows > 1)}: {one.mend}")
+            echo(f"  {show(one.value)} in {one.rows:,} row{'s' * (one.rows > 1)}: {one.mend}")
         rest = found.rows - sum(one.rows for one in found.values)
         if rest:
-            typer.echo(f"  other values in {rest:,} rows")
+            echo(f"  other values in {rest:,} rows")
     return len(refused)
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.values.text import show_text
+
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 Person = Annotated[
     str | None,
@@ -44,6 +48,31 @@ def open_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
 
 
+def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """A message on the terminal, without what a name or a file may hold to move its cursor or change its colours."""
+    typer.echo(show_text(str(message)), err=err, nl=nl)
+
+
+def plain(text: str, style: str = "") -> Text:
+    """A text for a table on the terminal, likewise."""
+    from rich.text import Text
+
+    return Text(show_text(text), style=style)
+
+
+def dump_json(document: Any, indent: int | None = None) -> str:
+    """A JSON document whose control characters are all escaped, those above ASCII too."""
+    text = json.dumps(document, indent=indent, ensure_ascii=False)
+    if text.isascii():
+        return text
+    return "".join(
+        f"\\u{ord(char):04x}"
+        if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") and ord(char) < 2**16 and char != "\n"
+        else char
+        for char in text
+    )
+
+
 def print_json(document: Any) -> None:
     """One JSON document."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    typer.echo(dump_json(document, 2))

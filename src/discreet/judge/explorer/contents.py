@@ -27,11 +27,11 @@ NOT_PRIVATE = (
 SIMULATED = "The ledger was kept in memory only: this is a simulation, not a release of real data."
 
 
-def describe_model(model: Model, file: str, report: str | None) -> dict[str, Any]:
+def describe_model(model: Model, file: str, report: str | None, doubt: str = "") -> dict[str, Any]:
     """The contents of the page of a model; `file` is how commands call it, `report` the address of its report."""
     network = model.centre if isinstance(model, CredalNetwork) else find_network(model, file)
     return {
-        **_describe_words(model, file, report),
+        **_describe_words(model, file, report, doubt),
         **_describe_network(network),
         **_describe_intervals(model, network, file),
         "file": file,
@@ -120,7 +120,7 @@ def _pack(
     return {"guaranteed": guaranteed, "ensemble": ensemble, "lack": lack, "noisy": noisy}
 
 
-def _describe_words(model: Model, file: str, report: str | None) -> dict[str, Any]:
+def _describe_words(model: Model, file: str, report: str | None, doubt: str) -> dict[str, Any]:
     if not isinstance(model, Release) or not model.provenance.paid:
         return {
             "title": file,
@@ -135,7 +135,7 @@ def _describe_words(model: Model, file: str, report: str | None) -> dict[str, An
         }
     known, told, about = model.provenance, model.provenance.statements, model.about or About()
     promised = known.promised
-    broken = isinstance(promised, Infinite)
+    broken = bool(doubt) or isinstance(promised, Infinite)
     days = [debit.day for said in told for debit in said.debits]
     anchors = [f"{said.events}:{said.head}" for said in told]
     title = about.title or f"What {known.name} shows"
@@ -163,13 +163,15 @@ def _describe_words(model: Model, file: str, report: str | None) -> dict[str, An
     return {
         "title": title,
         "kicker": " · ".join(["Private release", known.name, *([max(days)] if days else [])]),
-        "short": "No privacy is promised" if broken else f"Hides {hidden} · {spell(promised)} in all",
+        "short": "Not verified"
+        if doubt
+        else "No privacy is promised"
+        if broken
+        else f"Hides {hidden} · {spell(promised)} in all",
         "broken": broken,
-        "sentences": [
-            model.promise,
-            *(_plain(text) for text in explain_loss(promised, known.unit)),
-            *lasting,
-        ],
+        "sentences": [f"Not verified: {doubt}. What is promised is not shown."]
+        if doubt
+        else [model.promise, *(_plain(text) for text in explain_loss(promised, known.unit)), *lasting],
         "shares": None if broken or known.parts else _share_budget(model),
         "facts": facts,
         "links": links,

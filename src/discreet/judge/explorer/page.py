@@ -13,7 +13,8 @@ from importlib import resources
 from typing import Any
 
 from discreet.judge.explorer.contents import describe_model
-from discreet.networks.formats.release import Model
+from discreet.networks.formats.made_from import digest_release
+from discreet.networks.formats.release import Model, Release
 from discreet.values.files import write_text
 
 SCRIPTS = (
@@ -56,21 +57,30 @@ class Frame:
 
 
 def write_explorer(
-    model: Model, path: str | os.PathLike[str], *, file: str = "release.json", report: str | None = None
+    model: Model,
+    path: str | os.PathLike[str],
+    *,
+    file: str = "release.json",
+    report: str | None = None,
+    doubt: str = "",
 ) -> None:
     """Write the page of a release, network, credal network or posterior as one HTML file, all or nothing."""
-    write_text(path, make_explorer(model, file=file, report=report))
+    write_text(path, make_explorer(model, file=file, report=report, doubt=doubt))
 
 
-def make_explorer(model: Model, *, file: str = "release.json", report: str | None = None) -> str:
+def make_explorer(
+    model: Model, *, file: str = "release.json", report: str | None = None, doubt: str = ""
+) -> str:
     """The page as HTML; the same model always gives the same text.
 
-    `file` is how the commands that the page offers call the model. `report` is the address of its report.
+    `file` is how the commands that the page offers call the model. `report` is the address of its report. `doubt` is
+    why a release is not verified (see `judge.trust.doubt`): the page then says so, and shows no promise.
     """
-    return assemble(describe_model(model, file, report))
+    made_from = digest_release(model) if isinstance(model, Release) else ""
+    return assemble(describe_model(model, file, report, doubt), made_from)
 
 
-def assemble(contents: dict[str, Any]) -> str:
+def assemble(contents: dict[str, Any], made_from: str = "") -> str:
     """One HTML document of these contents.
 
     Its policy names the digests of its one script and one style, so nothing else can run, not even what a name or a
@@ -91,13 +101,14 @@ def assemble(contents: dict[str, Any]) -> str:
         ]
     )
     data = write_data(contents)
+    origin = f'<meta name="discreet-release" content="sha256 {made_from}">\n' if made_from else ""
     crc = f"{zlib.crc32(data.encode('utf-8')):08x}"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
-        '<link rel="icon" href="data:,">\n'
+        f'{origin}<link rel="icon" href="data:,">\n'
         f"<title>{escape(str(contents['title']))}</title>\n<style>{style}</style>\n</head>\n<body>\n"
         f"{_read('body.html')}"
         f'<script type="application/json" id="contents" data-crc="{crc}">{data}</script>\n'

@@ -7,8 +7,12 @@ from html import escape
 from importlib import resources
 
 
-def assemble(title: str, parts: Sequence[str]) -> str:
-    """One HTML document of these parts; a policy in its head forbids it to fetch or run anything."""
+def assemble(title: str, parts: Sequence[str], made_from: str = "") -> str:
+    """One HTML document of these parts; a policy in its head forbids it to fetch or run anything.
+
+    `made_from` is the SHA-256 of the release that it shows.
+    """
+    origin = f'<meta name="discreet-release" content="sha256 {made_from}">\n' if made_from else ""
     style = read_style("plot.css") + read_style("page.css")
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     return (
@@ -16,7 +20,7 @@ def assemble(title: str, parts: Sequence[str]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
+        f"{origin}<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(parts)
         + "\n</main>\n</body>\n</html>\n"
     )

@@ -64,9 +64,9 @@ def write_bif(network: Network, path: str | os.PathLike[str]) -> None:
     write_text(path, format_bif(network))
 
 
-def format_bif(network: Network) -> str:
+def format_bif(network: Network, made_from: str = "") -> str:
     """A network as BIF text, with the shortest decimals that read back as the same floats."""
-    return format_bif_text(network.schema, network.dag, network.cpts)
+    return format_bif_text(network.schema, network.dag, network.cpts, made_from)
 
 
 SUM_TOLERANCE = 1e-3

@@ -315,15 +315,19 @@ def _require_cells(tokens: Tokens, variables: dict[str, Variable], blocks: dict[
             )
 
 
-def format_bif_text(schema: Schema, dag: DAG, cpts: Sequence[Table]) -> str:
-    """A network as BIF text, with the shortest decimals that read back as the same floats."""
-    return "".join(_write_blocks(schema, dag, cpts))
+def format_bif_text(schema: Schema, dag: DAG, cpts: Sequence[Table], made_from: str = "") -> str:
+    """A network as BIF text, with the shortest decimals that read back as the same floats.
+
+    `made_from` is the SHA-256 of the document that it was made from, and becomes a property of the network.
+    """
+    return "".join(_write_blocks(schema, dag, cpts, made_from))
 
 
-def _write_blocks(schema: Schema, dag: DAG, cpts: Sequence[Table]) -> Iterator[str]:
+def _write_blocks(schema: Schema, dag: DAG, cpts: Sequence[Table], made_from: str) -> Iterator[str]:
     names = {attribute.name: _write_name(attribute.name) for attribute in schema}
     levels = {attribute.name: [_write_name(level) for level in attribute.levels] for attribute in schema}
-    yield "network unknown {\n}\n"
+    origin = f"  property made_from = sha256-{made_from} ;\n" if made_from else ""
+    yield f"network unknown {{\n{origin}}}\n"
     for name in dag.nodes:
         states = ", ".join(levels[name])
         yield f"variable {names[name]} {{\n  type discrete [ {len(levels[name])} ] {{ {states} }};\n}}\n"

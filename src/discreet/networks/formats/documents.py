@@ -10,6 +10,8 @@ the one format that keeps all of a schema, every float to the last bit, and no c
 from __future__ import annotations
 
 import json
+import math
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +41,8 @@ MAX_PARENTS = 63
 LARGEST = sys.float_info.max
 """The largest number that a table may hold."""
 
+_LONG_NUMBER = re.compile(r"[eE]\+?[0-9]{3}|[0-9]{300}")
+"""What every text holds in which a number is too large for a float."""
 _HOLDERS = frozenset({list, dict})
 
 _PROVENANCE = {
@@ -112,9 +116,16 @@ def parse_document(text: str, source: str, restore: Callable[[object], Found]) -
 
 
 def load_strictly(text: str) -> Any:
-    """The values in a JSON text, without what JSON itself forbids: NaN, infinities and a key given twice."""
+    """The values in a JSON text, without what JSON itself forbids: NaN, infinities and a key given twice.
+
+    A number such as 1e999, which would be read as an infinity, is refused as well.
+    """
+    # Numbers are looked at one by one only where one could be too large: a document may hold millions.
+    read = _read_float if _LONG_NUMBER.search(text) else None
     try:
-        document = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_twice)
+        document = json.loads(
+            text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_twice, parse_float=read
+        )
     except json.JSONDecodeError as error:
         raise FormatError(f"line {error.lineno}: not JSON: {error.msg}") from None
     except RecursionError:
@@ -256,6 +267,13 @@ def _require_shallow(document: object) -> None:
 
 def _contents(value: list[Any] | dict[str, Any]) -> list[Any]:
     return list(value.values()) if isinstance(value, dict) else value
+
+
+def _read_float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise FormatError(f"{show(text)} is larger than any number that a float can hold")
+    return value
 
 
 def _refuse_constant(name: str) -> NoReturn:

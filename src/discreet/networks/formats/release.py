@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from discreet.networks.credal_network import CREDAL_NETWORK, CredalNetwork
 from discreet.networks.formats.bif import parse_bif
@@ -89,7 +90,7 @@ def make_release(network: Network, about: About | None = None) -> Release:
         )
     made = round_network(network)
     assert made.provenance is not None
-    return Release(made, state_promise(made.provenance), _list_software(), about)
+    return Release(made, state_promise(made.provenance), list_software(), about)
 
 
 def write_release(network: Network | Release, path: str | os.PathLike[str]) -> None:
@@ -228,6 +229,11 @@ def _name_whole(said: Statement) -> str:
     return "it" if said.allowance is None else f"the {said.allowance} that this budget buys"
 
 
+def describe_words(about: About | None, software: Mapping[str, str]) -> dict[str, Any]:
+    """What a release says that follows from no answer: the custodian's own words, and what it was made with."""
+    return {"about": {} if about is None else about.to_json(), "software": dict(software)}
+
+
 def _limit(promised: Finite) -> str:
     if isinstance(promised, ZCDP):
         epsilon = float(imply_approx(promised, "1e-6").epsilon)
@@ -253,7 +259,8 @@ def say_likelier(epsilon: float) -> str:
     return f"10^{epsilon / math.log(10):.0f} times as likely"
 
 
-def _list_software() -> dict[str, str]:
+def list_software() -> dict[str, str]:
+    """The versions that made a release, as short numbers."""
     found = {}
     for name in SOFTWARE:
         try:

@@ -2,6 +2,8 @@
 
 DuckDB's reader is fast, but leaves out a last line that is too short or too long for its buffer without a word, and
 with it a person; so records are counted here first, and a reader that sees another number of rows is refused.
+It also takes a blank before a quote away and the quotes with it, where Python's csv module, and most spreadsheets, keep
+both as text. Such a cell has no one meaning, and is refused.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ CHUNK = 1 << 20
 LONGEST_RECORD = 2**21
 """Bytes of one record; DuckDB takes no longer line."""
 
-_START, _PLAIN, _QUOTED, _CLOSED = 0, 1, 2, 3
-_RAGGED, _AFTER_QUOTE, _LONG = 1, 2, 3
+_START, _PLAIN, _QUOTED, _CLOSED, _BLANK = 0, 1, 2, 3, 4
+_RAGGED, _AFTER_QUOTE, _LONG, _BEFORE_QUOTE = 1, 2, 3, 4
 _STATE, _FIELDS, _LINE, _FIRST_LINE, _BYTES, _RECORDS, _WIDTH, _RETURN, _FAULT = range(9)
 
 
@@ -64,6 +66,10 @@ def _refuse(label: str, progress: Any) -> DataError:
         return DataError(
             f"{where}: more than {LONGEST_RECORD:,} bytes; the line is too long, or a quote is not closed"
         )
+    if progress[_FAULT] == _BEFORE_QUOTE:
+        return DataError(
+            f"{where}: a blank before a quote; take the blank away, or put it between the quotes"
+        )
     return DataError(f"{where}: a quoted value is followed by other text")
 
 
@@ -101,6 +107,9 @@ def _scan_bytes(chunk: Any, delimiter: int, longest: int, progress: Any) -> None
                 state = _QUOTED
             elif state == _QUOTED:
                 state = _CLOSED
+            elif state == _BLANK:
+                fault = _BEFORE_QUOTE
+                break
         elif state == _QUOTED:
             pass
         elif byte == delimiter:
@@ -109,8 +118,10 @@ def _scan_bytes(chunk: Any, delimiter: int, longest: int, progress: Any) -> None
         elif state == _CLOSED:
             fault = _AFTER_QUOTE
             break
-        else:
+        elif byte != 32 or state == _PLAIN:
             state = _PLAIN
+        else:
+            state = _BLANK
     progress[_STATE], progress[_FIELDS], progress[_LINE], progress[_FIRST_LINE] = state, fields, line, first
     progress[_BYTES], progress[_RECORDS], progress[_WIDTH], progress[_RETURN] = size, records, width, returned
     progress[_FAULT] = fault

@@ -13,6 +13,7 @@ from typing import Any
 
 from discreet.rows.limits import Limits, choose_threads
 from discreet.rows.readers import csv_files, foreign
+from discreet.rows.readers.arrow_check import require_sound
 from discreet.rows.readers.csv_files import CSV_ENDINGS
 from discreet.values.errors import DataError
 from discreet.values.schema import Schema
@@ -428,6 +429,7 @@ def _open_arrow_file(label: str, path: Path, wanted: Sequence[str], limits: Limi
         found = dataset.dataset(path, format="ipc")
     except (pa.ArrowException, OSError):
         raise DataError(f"{label}: not an Arrow file") from None
+    require_sound(label, path)
     return open_arrow(label, found, wanted, limits, (path,))
 
 

@@ -1,0 +1,284 @@
+"""What the fuzzer starts from: a small clinic with one of every kind of file, the commands that read them, changes."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROWS = "a,b,age\n" + "".join(f"{'xyz'[i % 3]},{i * 7 % 2},{i * 13 % 90}\n" for i in range(60))
+SCHEMA = """[attributes.a]
+levels = ["x", "y", "z"]
+
+[attributes.b]
+levels = ["0", "1"]
+
+[attributes.age]
+edges = [0, 30, 60, 90]
+"""
+ABOUT = 'title = "A clinic"\ncontact = "desk@clinic.example"\n'
+EDGES = "a -> b\nage\n"
+QUESTIONS = "P(b | a=x)\nmean(age)\nMPE(a=y)\nP(a) \nquantile(age, 0.5)\n"
+SPEND = ["--ledger", "{ledger}", "--account", "clinic", "--out", "{out}.json"]
+RELEASE = ["release", "{rows}", "--schema", "{schema}", "--epsilon", "1", *SPEND]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A file that is mutated, and the commands that are given it."""
+
+    file: str
+    commands: tuple[tuple[str, ...], ...]
+    weight: int = 1
+
+
+KINDS: dict[str, Kind] = {
+    "release": Kind(
+        "release.json",
+        (
+            ("verify", "{file}"),
+            ("verify", "{file}", "--ledger", "{ledger}"),
+            ("report", "{file}", "-o", "{out}.html"),
+            ("statement", "{file}"),
+            ("query", "{file}", "P(b | a=x)"),
+            ("verify", "{file}", "--key", "{key}"),
+            ("explore", "{file}", "-o", "{out}.html", "--no-open"),
+            ("budget", "verify", "{ledger}", "{file}"),
+            ("synthesize", "{file}", "--rows", "20", "--out", "{out}.csv"),
+            ("compare", "{file}", "{network}"),
+        ),
+        40,
+    ),
+    "searched": Kind("searched.json", (("verify", "{file}"), ("report", "{file}", "-o", "{out}.html")), 6),
+    "network": Kind("network.json", (("query", "{file}", "P(b)"), ("compare", "{file}", "{network}")), 8),
+    "bif": Kind(
+        "network.bif",
+        (
+            ("query", "{file}", "P(b)"),
+            ("plan", "--schema", "{schema}", "--graph", "{file}", "--epsilon", "1"),
+        ),
+        12,
+    ),
+    "edges": Kind("edges.txt", (("plan", "--schema", "{schema}", "--graph", "{file}", "--epsilon", "1"),), 8),
+    "schema": Kind(
+        "schema.toml", (("plan", "--schema", "{file}", "--graph", "{edges}", "--epsilon", "1"),), 8
+    ),
+    "about": Kind("about.toml", ((*RELEASE, "--graph", "{edges}", "--about", "{file}"),), 1),
+    "csv": Kind("rows.csv", (("release", "{file}", *RELEASE[2:], "--graph", "{edges}"),), 2),
+    "parquet": Kind("rows.parquet", (("release", "{file}", *RELEASE[2:], "--graph", "{edges}"),), 1),
+    "arrow": Kind("rows.arrow", (("release", "{file}", *RELEASE[2:], "--graph", "{edges}"),), 1),
+    "ledger": Kind(
+        "clinic.ledger",
+        (
+            ("budget", "show", "{file}"),
+            ("budget", "verify", "{file}"),
+            ("budget", "salvage", "{file}", "{out}"),
+        ),
+        8,
+    ),
+    "signature": Kind("release.json.sig", (("verify", "{release}", "--key", "{key}"),), 2),
+    "key": Kind("custodian.key.pub", (("verify", "{release}", "--key", "{file}"),), 2),
+    "anchors": Kind("anchors.txt", (("budget", "verify", "{ledger}", "{file}"),), 3),
+    "questions": Kind("questions.txt", (("query", "{network}", "--file", "{file}"),), 8),
+}
+ARGUMENTS: tuple[tuple[str, ...], ...] = (
+    ("plan", "--schema", "{schema}", "--epsilon", "*1", "--rows", "*100"),
+    ("plan", "--schema", "{schema}", "--rho", "*1/8", "--graph", "{edges}"),
+    ("query", "{network}", "*P(b | a=x)"),
+    ("synthesize", "{network}", "--rows", "*10", "--seed", "*7", "--out", "{out}.csv"),
+    ("synthesize", "{network}", "--rows", "10", "--given", "*a=x", "--out", "{out}.csv"),
+    ("budget", "init", "{ledger}", "--account", "*new", "--epsilon", "*1"),
+    ("budget", "verify", "{ledger}", "--anchor", "*3:00"),
+    ("release", "{rows}", "--schema", "{schema}", "--graph", "{edges}", "--epsilon", "*1", "--memory", "*1GB", *SPEND),
+    ("release", "{rows}", "--schema", "{schema}", "--graph", "{edges}", "--epsilon", "1", "--request", "*one", *SPEND),
+)  # fmt: skip
+"""Commands in which the words behind a star are mutated."""
+
+TOKENS: tuple[bytes, ...] = (
+    b"0", b"-1", b"1e999999999", b"1e-17", b"710", b"9" * 400, b"1000000000", b"NaN", b"Infinity", b"null",
+    b"true", b"[]", b"{}", b'""', b"-0.0", b"1e308", b"0.1", b"1/3", b"1/0", b"\x00", b"\xff\xfe",
+    b"\x1b[31mred\x1b[0m", b"\r\n", b"\n" * 20_000, b"\t" * 5_000, b" " * 5_000, b"[" * 3_000,
+    b'{"a":' * 200, b'"', b"\\", b"\xe2\x80\xae", b"(" * 400, b"/*", b"//", b"->" * 99, b"between 1 and 2",
+    b"=", b", ", b"18446744073709551616", b"a" * 10_000, b"%s", b"../../etc/passwd", b"sep=;\n",
+)  # fmt: skip
+VALUES: tuple[Any, ...] = (
+    None, True, 0, -1, 2**63, 10**400, 1e308, 0.1, "", "1e999999999", "x" * 3000, "\x1b[31m", [], {}, [[]],
+    {"width": 10**9}, {"epsilon": "1e999999999"}, {"epsilon": "1/0"}, "1/3", "a", ["a", "a"],
+    {"rounds": 10**12}, {"prior": {"a": [1e308]}}, [None] * 50,
+)  # fmt: skip
+HINTS: dict[Any, tuple[Any, ...]] = {
+    "options": (
+        {"width": 10**9},
+        {"effort": 10**9},
+        {"model_cells": 10**15},
+        {"rounds": 10**12},
+        {"sets": [["a"] * 99]},
+    ),
+    "cost": ({"epsilon": "1e999999999"}, {"rho": "1/3"}, {"epsilon": "9" * 300}),
+    "request": ("\x1b]0;title\x07", "r" * 500),
+}
+"""Values for keys that decide how much is computed."""
+
+
+def prepare(folder: Path) -> None:
+    """Write the clinic: rows in three formats, schema, graphs, a ledger, a signed release, keys, and the rest."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    import discreet as dc
+    from discreet.networks.formats.signature import make_keys
+
+    texts = {
+        "rows.csv": ROWS,
+        "schema.toml": SCHEMA,
+        "about.toml": ABOUT,
+        "edges.txt": EDGES,
+        "questions.txt": QUESTIONS,
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    table = pyarrow.csv.read_csv(folder / "rows.csv")
+    pyarrow.parquet.write_table(table, folder / "rows.parquet")
+    with pa.OSFile(str(folder / "rows.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    columns = {name: table.column(name).to_pylist() for name in table.column_names}
+    columns["b"] = [str(value) for value in columns["b"]]
+    made = dc.release(
+        columns, dc.Schema.read(folder / "schema.toml"), {"a": (), "b": ("a",), "age": ()}, epsilon=1, create=True,
+        ledger=folder / "clinic.ledger", account="clinic", budget=9, about=folder / "about.toml",
+        witness=folder / "anchors.txt",
+    )  # fmt: skip
+    made.write(folder / "release.json")
+    many = {name: values * 60 for name, values in columns.items()}
+    dc.release(
+        many, dc.Schema.read(folder / "schema.toml"), epsilon=5, create=True, ledger=folder / "clinic.ledger",
+        account="searched", learner="adaptive", options={"sets": [["a", "b"]]},
+    ).write(folder / "searched.json")  # fmt: skip
+    made.network.write_bif(folder / "network.bif")
+    made.network.write(folder / "network.json")
+    make_keys(folder / "custodian.key")
+    dc.sign(folder / "release.json", folder / "custodian.key")
+
+
+def fill_in(command: Sequence[str], trial: Path, file: str) -> list[str]:
+    """A command with the paths of a trial's files."""
+    places = {
+        "file": file, "ledger": "clinic.ledger", "out": "out/made", "rows": "rows.csv", "schema": "schema.toml",
+        "edges": "edges.txt", "network": "network.json", "release": "release.json", "key": "custodian.key.pub",
+    }  # fmt: skip
+    found = list(command)
+    for name, place in places.items():
+        found = [word.replace(f"{{{name}}}", str(trial / place)) for word in found]
+    return found
+
+
+def copy_clinic(clinic: Path, trial: Path) -> None:
+    """A clinic of one's own, with an empty folder for what is made."""
+    shutil.copytree(clinic, trial)
+    (trial / "out").mkdir()
+
+
+def mutate(data: bytes, chance: random.Random) -> bytes:
+    """One to four changes of a file: of its bytes, its words, or, if it is JSON, of a value in it."""
+    if data[:1] == b"{" and chance.random() < 0.5:
+        changed = _mutate_json(data, chance)
+        if changed is not None:
+            return changed
+    for _ in range(chance.choice((1, 1, 1, 2, 4))):
+        data = chance.choice(_CHANGES)(data, chance)
+    return data
+
+
+def mutate_word(word: str, chance: random.Random) -> str:
+    """An argument that somebody mistyped, or typed on purpose."""
+    found = mutate(word.encode(), chance) if chance.random() < 0.4 else chance.choice(TOKENS)
+    return found.decode("utf-8", "replace").replace("\0", "")[:60_000]
+
+
+def _mutate_json(data: bytes, chance: random.Random) -> bytes | None:
+    from discreet.networks.formats.release import RELEASE
+
+    try:
+        document = json.loads(data)
+    except ValueError:
+        return None
+    spots: list[tuple[Any, Any]] = []
+    agenda = [document]
+    while agenda:
+        held = agenda.pop()
+        for key in held if isinstance(held, dict) else range(len(held)):
+            spots.append((held, key))
+            if isinstance(held[key], dict | list):
+                agenda.append(held[key])
+    names = sorted({key for _, key in spots if isinstance(key, str)})
+    if names and chance.random() < 0.6:  # by name first: otherwise nearly all would be numbers in tables
+        wanted = chance.choice(names)
+        spots = [(held, key) for held, key in spots if key == wanted]
+    held, key = chance.choice(spots)
+    if isinstance(key, str) and chance.random() < 0.15:
+        del held[key]
+    elif isinstance(key, str) and chance.random() < 0.1:
+        held["more"] = chance.choice(VALUES)
+    else:
+        held[key] = chance.choice(HINTS.get(key, VALUES) if chance.random() < 0.5 else VALUES)
+    try:
+        return RELEASE.format_text(document).encode("utf-8", "replace")
+    except ValueError:
+        return None
+
+
+def _place(data: bytes, chance: random.Random) -> int:
+    return chance.randrange(len(data) + 1)
+
+
+def _flip(data: bytes, chance: random.Random) -> bytes:
+    if not data:
+        return data
+    at, changed = chance.randrange(len(data)), bytearray(data)
+    changed[at] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def _insert(data: bytes, chance: random.Random) -> bytes:
+    at = _place(data, chance)
+    return data[:at] + chance.choice(TOKENS) + data[at:]
+
+
+def _overwrite(data: bytes, chance: random.Random) -> bytes:
+    at = _place(data, chance)
+    return data[:at] + chance.choice(TOKENS) + data[at + chance.randrange(12) :]
+
+
+def _cut(data: bytes, chance: random.Random) -> bytes:
+    at = _place(data, chance)
+    return data[:at] + data[at + chance.randrange(1, 200) :]
+
+
+def _truncate(data: bytes, chance: random.Random) -> bytes:
+    return data[: _place(data, chance)]
+
+
+def _repeat(data: bytes, chance: random.Random) -> bytes:
+    at = _place(data, chance)
+    return data[:at] + data[at : at + chance.randrange(1, 300)] * chance.choice((2, 2, 50)) + data[at:]
+
+
+def _swap_number(data: bytes, chance: random.Random) -> bytes:
+    """Another number in place of one of the numbers of a text."""
+    starts = [i for i, byte in enumerate(data[:200_000]) if 48 <= byte <= 57 and not 48 <= data[i - 1] <= 57]
+    if not starts:
+        return data
+    at = end = chance.choice(starts)
+    while end < len(data) and data[end : end + 1] in b"0123456789.eE-":
+        end += 1
+    return data[:at] + chance.choice(TOKENS[:19]) + data[end:]
+
+
+_CHANGES: tuple[Callable[[bytes, random.Random], bytes], ...] = (
+    _flip, _flip, _insert, _overwrite, _cut, _truncate, _repeat, _swap_number, _swap_number,
+)  # fmt: skip

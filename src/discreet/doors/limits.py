@@ -1,0 +1,93 @@
+"""Commands that read what a stranger may have written run in a child process with a limit of time and memory.
+
+What is known to take long is refused before it begins (sizes, digits, options within public limits). This is the line
+behind it: whatever a document is made to do to its reader, the reader gets the machine back and one line about it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from discreet.values.errors import DataError
+
+SECONDS, MEGABYTES = 300, 6144
+"""Of processor time and of memory, unless the environment says otherwise; a release of 788 attributes takes 25 s."""
+SECONDS_NAME, MEGABYTES_NAME = "DISCREET_SECONDS", "DISCREET_MEGABYTES"
+LIMITED = frozenset({"verify", "sign", "report", "explore", "statement"})
+"""Commands whose work a document decides, and nobody's own request."""
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+def read_limits() -> tuple[int, int]:
+    """Seconds of processor time and megabytes of memory, from the environment or as they are by default."""
+    return _read_whole(SECONDS_NAME, SECONDS), _read_whole(MEGABYTES_NAME, MEGABYTES)
+
+
+def run_limited(work: Callable[[], int]) -> int:
+    """The exit code of some work in a child process; one that passes a limit is ended, and a line on stderr says so."""
+    try:
+        seconds, megabytes = read_limits()
+    except DataError as problem:
+        print("error:", problem, file=sys.stderr)
+        return BAD_INPUT
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        code = BAD_INPUT
+        try:
+            _limit(seconds, megabytes)
+            code = work()
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+    status = _wait(child)
+    if os.WIFEXITED(status):
+        return os.WEXITSTATUS(status)
+    ended = os.WTERMSIG(status)
+    if ended == signal.SIGINT:
+        return INTERRUPTED
+    if ended in (signal.SIGXCPU, signal.SIGKILL):
+        why = (
+            f"it takes more than {seconds} s of processor time; if you trust the file, set {SECONDS_NAME} to more, "
+            f"such as {SECONDS_NAME}={10 * seconds}"
+        )
+    else:
+        name = signal.Signals(ended).name
+        why = f"{name} ended the process that read it; the file is damaged, or made to do that"
+    print("error: stopped:", why, file=sys.stderr)
+    return BAD_INPUT
+
+
+def _limit(seconds: int, megabytes: int) -> None:
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    hard = seconds + 5 if most == resource.RLIM_INFINITY else min(seconds + 5, most)
+    resource.setrlimit(resource.RLIMIT_CPU, (min(seconds, hard), hard))
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = megabytes * 2**20
+    data = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (data, data))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _wait(child: int) -> int:
+    while True:
+        try:
+            return os.waitpid(child, 0)[1]
+        except KeyboardInterrupt:  # the child has it too, and ends by itself
+            continue
+
+
+def _read_whole(name: str, otherwise: int) -> int:
+    text = os.environ.get(name, "")
+    if not text:
+        return otherwise
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 8 and int(text) > 0):
+        raise DataError(f"{name} must be a whole number above 0, such as {otherwise}, not {text[:40]!r}")
+    return int(text)
