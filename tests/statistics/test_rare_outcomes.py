@@ -9,13 +9,13 @@ import pytest
 
 import discreet as dc
 from chance import within_attempts
+from discreet.compute import smoothing
 from discreet.compute.consistency import reconcile, restore_margins, settle
 from discreet.doors.cli import main
 from discreet.entrance import open_airlock
 from discreet.learning import adaptive as search
-from discreet.learning.advice import advise_dependence
 from discreet.learning.privbayes import privbayes
-from discreet.learning.search_prices import Prices, rows_for_dependence
+from discreet.learning.search_prices import Prices, advise_dependence, rows_for_dependence
 from discreet.values.budget import PureDP
 from discreet.values.schema import Schema
 from discreet.values.table import Table
@@ -42,11 +42,11 @@ def learn(airlock: Any) -> float:
 def test_a_search_publishes_a_rare_outcome_as_often_as_it_occurs(
     airlock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One release varies by 0.4 %, so 3 % off is seven deviations; cells cut off at 0 alone would say 12.5 %."""
+    """One release varies by 0.5 %, so 3 % off is six deviations; without the mend it says 10.8 %, give or take 0.2."""
     assert abs(learn(airlock) - 0.076) < 0.03
     assert abs(privbayes(airlock, spend=1, k=2, rows=ROWS).probability({"status": "1"}) - 0.076) < 0.028
-    monkeypatch.setattr(search, "restore_margins", lambda tables, agreed: tables)
-    assert within_attempts(lambda: learn(airlock) > 0.106), "the twin without the mend is found out"
+    monkeypatch.setattr(smoothing, "restore_margins", lambda tables, agreed: tables)
+    assert within_attempts(lambda: learn(airlock) > 0.1), "the twin without the mend is found out"
 
 
 def test_tables_get_the_margins_of_the_noisy_sums() -> None:
@@ -90,7 +90,7 @@ def test_a_budget_too_small_for_dependence_is_told_before_it_is_paid(
     command += [tmp_path / "ledger", "--account", "a", "--create-ledger", "--out", tmp_path / "out"]
     assert main([*map(str, command)]) != 0, "it ends where the rows would have been opened"
     assert "ε = 0.1 is too little to look for dependence between 40 attributes" in told[0]
-    assert "ε = 0.3" in told[0] and "attributes with the fewest levels" in told[0]
+    assert "ε = 0.4" in told[0] and "attributes with the fewest levels" in told[0]
     assert advise_dependence(schema, spend=PureDP(3), unit=Unit.ADD_REMOVE) is None
     assert advise_dependence(schema, spend=PureDP("1/10"), unit=Unit.ADD_REMOVE, rows=10**6) is None
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.learning.advice import advise_dependence
 from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, learn_network
 from discreet.learning.rehearsal import Rehearsal
+from discreet.learning.search_prices import advise_dependence
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.budget import ApproxDP, Budget, Finite, PureDP

@@ -10,6 +10,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from discreet.learning.learner import noise_for
+from discreet.values.budget import ZCDP, Finite
+from discreet.values.schema import Schema
+from discreet.values.unit import Unit
+
+GUESSED_ROWS = 10_000
+"""The guess where nobody says how many rows there are."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rates:
@@ -108,16 +116,48 @@ class Prices:
 def rows_for_dependence(prices: Prices, sizes: Sequence[int], rates: Rates | None = None) -> float:
     """The number of rows from which on a search looks for dependence at all; it follows from public numbers.
 
-    Below signal·noise(1, 1/d) the search is greedy, and there it is given up while noise(c, 1/d) > hopeless·rows, c
-    being the cells of a typical pair.
+    It is given up while noise(c, 1/d) > hopeless·rows, c being the cells of a typical pair; in ρ only below
+    signal·noise(1, 1/d), where the search is greedy.
     """
     rates = rates or Rates()
     count = len(sizes)
     pairs = [one * other for one, other in itertools.combinations(sizes, 2)]
     if not pairs:
         return 0.0
-    typical = float(np.median(pairs))
-    return min(rates.signal * prices.noise(1, 1 / count), prices.noise(typical, 1 / count) / rates.hopeless)
+    drowned = prices.noise(float(np.median(pairs)), 1 / count) / rates.hopeless
+    return min(rates.signal * prices.noise(1, 1 / count), drowned) if prices.gaussian else drowned
+
+
+def advise_dependence(schema: Schema, *, spend: Finite, unit: Unit, rows: int | None = None) -> str | None:
+    """What would help, if a search for so little would publish all attributes as independent; None if it would not.
+
+    All of it follows from public numbers: the schema, the cost, and `rows` where their number is public, else a guess.
+    """
+    moves, known = unit.moves, rows or GUESSED_ROWS
+
+    def need(sizes: list[int], amount: float) -> float:
+        prices = Prices(
+            noise_for(spend) == "gaussian", sum(moves), sum(move * move for move in moves), amount
+        )
+        return rows_for_dependence(prices, sizes) / unit.grain
+
+    sizes, amount = sorted(schema.sizes.values()), float(spend.amounts[0])
+    least = need(sizes, amount)
+    if len(sizes) < 2 or least <= known:
+        return None
+    more = amount
+    while need(sizes, more) > known:
+        more *= 1.1
+    fewer = next((n for n in range(len(sizes) - 1, 1, -1) if need(sizes[:n], amount) <= known), None)
+    name = "ρ" if isinstance(spend, ZCDP) else "ε"
+    words = (
+        f"{spend} is too little to look for dependence between {len(sizes)} attributes unless there are about "
+        f"{float(f'{least:.1g}'):,.0f} rows or more; with fewer, each is published as independent of the others. "
+        f"For {known:,} rows, {name} = {float(f'{more:.2g}'):g} would be enough"
+    )
+    if fewer is not None:
+        words += f", or a schema of the {fewer} attributes with the fewest levels"
+    return words + "; `discreet plan` shows more."
 
 
 def price_singles(prices: Prices, sizes: Sequence[int], rows: float, rates: Rates) -> Fraction:
