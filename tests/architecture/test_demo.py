@@ -29,7 +29,7 @@ def test_the_demo_names_the_files_that_it_wrote(tmp_path: Path) -> None:
     }
     published = tmp_path / "demo/published"
     assert {path.name for path in published.iterdir()} == {
-        "release.json", "network.bif", "report.html", "explorer.html", "synthetic.csv",
+        "release.json", "network.bif", "report.html", "explorer.html", "synthetic.csv", "synthetic.csv.from.json",
     }  # fmt: skip
     with open_ledger(tmp_path / "demo/clinic.ledger") as ledger:
         assert verify_file(published / "release.json", ledger).sound

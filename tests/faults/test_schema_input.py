@@ -228,7 +228,7 @@ FILES: dict[str, tuple[str | bytes, type[DiscreetError], tuple[str, ...]]] = {
     "unknown key beside edges": (
         "[attributes.a]\nedges = [0, 1, 2]\nordered = true",
         FormatError,
-        ("'a'", "'ordered'", "'edges', 'closed', 'missing', 'taxonomy'"),
+        ("'a'", "'ordered'", "'edges', 'closed', 'points', 'missing', 'taxonomy'"),
     ),
     "misspelt levels": ("[attributes.a]\nlevel = []", FormatError, ("'a'", "'level'", "'levels'", "'edges'")),
     "unknown top key": ("names = []\n" + GOOD, FormatError, ("'names'", "'format', 'attributes'")),

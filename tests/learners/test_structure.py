@@ -122,7 +122,7 @@ def test_too_many_candidates_are_refused_before_counting() -> None:
     [
         ({"score": "G"}, "R, I or F"),
         ({"score": "I"}, "add-remove"),
-        ({"k": -1}, "0 or more"),
+        ({"k": -1}, "from 0 to 63"),
         ({"theta": 0}, "θ"),
         ({"required": [("smoke", "nobody")]}, "'nobody'"),
         ({"required": [("smoke", "lung")], "forbidden": [("smoke", "lung")]}, "both required and forbidden"),

@@ -88,7 +88,7 @@ def test_a_ledger_that_writes_down_changed_tables_only_is_caught(
     honest = Ledger.remember_source
 
     def only_new(ledger: Ledger, account: str, marks: Any) -> None:
-        if not all(ledger.find_source([mark]) for mark in marks):
+        if not all(ledger.find_source([mark]) for mark in marks[:-2]):  # the last two are of the words
             honest(ledger, account, marks)
 
     def tells(name: str, remember: Callable[..., Any]) -> bool:

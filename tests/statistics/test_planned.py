@@ -157,7 +157,7 @@ def test_workloads_and_priors(workload: Any) -> None:
         ({"workload": "all"}, DiscreetError),
         ({"noise": "gaussian"}, DiscreetError),
         ({"prior": -1.0}, TableError),
-        ({"rounds": 0}, TableError),
+        ({"rounds": 0}, DiscreetError),
         ({"rows": 0}, DiscreetError),
     ],
 )

@@ -11,6 +11,13 @@ from typing import Any
 
 TABLE = "discreet_event"
 
+
+def _read(body: str) -> str:
+    """A text as JSON; NUL and halves of surrogate pairs, which jsonb does not take, become texts about them."""
+    odd = r"(\\\\)|\\(u0000|ud[89a-f][0-9a-f]{2})"
+    return rf"regexp_replace({body}, '{odd}', '\1/\2', 'gi')::jsonb"
+
+
 _CHECK = f"""
 DECLARE
     said jsonb;
@@ -26,7 +33,7 @@ BEGIN
         RAISE EXCEPTION 'the event does not have the hash that it comes with';
     END IF;
     BEGIN
-        said := NEW.body::jsonb;
+        said := {_read("NEW.body")};
     EXCEPTION WHEN OTHERS THEN
         RAISE EXCEPTION 'the event is not JSON';
     END;
@@ -48,13 +55,13 @@ BEGIN
         ) THEN
             RAISE EXCEPTION 'the cost of a debit must be a number, 0 or more';
         END IF;
-        IF NOT EXISTS (SELECT 1 FROM {TABLE} WHERE body::jsonb @> jsonb_build_object(
+        IF NOT EXISTS (SELECT 1 FROM {TABLE} WHERE {_read("body")} @> jsonb_build_object(
             'kind', 'open', 'account', said->>'account')) THEN
             RAISE EXCEPTION 'there is no such account in the ledger';
         END IF;
     END IF;
     IF said->>'kind' = 'answer' THEN
-        SELECT writer INTO payer FROM {TABLE} WHERE body::jsonb @> jsonb_build_object(
+        SELECT writer INTO payer FROM {TABLE} WHERE {_read("body")} @> jsonb_build_object(
             'kind', 'debit', 'account', said->>'account', 'request', said->>'request') ORDER BY seq DESC LIMIT 1;
         IF payer IS NULL OR (payer <> session_user AND NOT pg_has_role(session_user, owner, 'MEMBER')) THEN
             RAISE insufficient_privilege USING MESSAGE = 'only who has paid for a request may answer it';
