@@ -133,7 +133,7 @@ def test_rows_that_live_in_an_engine_are_encoded_there() -> None:
     ibis = pytest.importorskip("ibis")
     with open_airlock(ibis.memtable(_draw(20)), SCHEMA, budget=PureDP(1)) as airlock:
         made = privbayes(airlock, spend=1, encoding="binary")
-        assert airlock.remaining.is_zero and set(made.schema.names) == set(SCHEMA.names)
+        assert airlock.remaining.is_zero and set(made.schema.names) >= {"two", "six_bit1"}
 
 
 @given(seed=st.integers(0, 10_000), rows=st.integers(1, 300), width=st.integers(1, 5))
