@@ -384,6 +384,15 @@ def test_engines_average_people_by_one_law(engine: Engine) -> None:
     judge_averages(engine(PEOPLE), 3 if engine.__name__ == "put_spark" else 12)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["spark"], indirect=True)
+def test_spark_bounds_and_averages_people_as_often_as_the_others(engine: Engine) -> None:
+    """As many openings as the others have, where there is time for them."""
+    data = engine(PEOPLE)
+    judge_law(draw_bounded(data, 60))
+    judge_averages(data, 24)
+
+
 @pytest.mark.parametrize("memory", [None, 16], ids=["held", "streamed"])
 @pytest.mark.parametrize("kind", ["frame", "mapping", "arrow", "parquet", "csv", "sqlite"])
 def test_readers_average_people_by_the_same_law(kind: str, memory: int | None, tmp_path: Path) -> None:
