@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from discreet.doors.cli import main as run_command
+from discreet.doors.cli.terminal import echo
 from discreet.values.errors import DiscreetError
 
 STEPS = (
@@ -53,15 +54,15 @@ def main(folder: Path = Path("demo")) -> None:
     examples.asia().write(folder / "truth.json")
     for words, command in STEPS:
         arguments = shlex.split(command.format(folder=shlex.quote(str(folder))))
-        print(f"\n{words}\n$ discreet {shlex.join(arguments)}", flush=True)
+        echo(f"\n{words}\n$ discreet {shlex.join(arguments)}")
         if run_command(arguments) != 0:
             raise DiscreetError(
                 f"the demo stopped at `discreet {arguments[0]}`; remove {folder} and start again"
             )
-    print(f"\nOpen {folder / 'published' / 'explorer.html'} in a browser and click a bar. Written:\n")
+    echo(f"\nOpen {folder / 'published' / 'explorer.html'} in a browser and click a bar. Written:\n")
     for path in sorted(found for found in folder.rglob("*") if found.is_file()):
-        print(path)
-    print(f"demo_seconds: {time.perf_counter() - start:.2f}")
+        echo(path)
+    echo(f"demo_seconds: {time.perf_counter() - start:.2f}")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from discreet.values.errors import DataError
 SECONDS, MEGABYTES = 300, 6144
 """Of processor time and of memory, unless the environment says otherwise; a release of 788 attributes takes 25 s."""
 SECONDS_NAME, MEGABYTES_NAME = "DISCREET_SECONDS", "DISCREET_MEGABYTES"
-LIMITED = frozenset({"verify", "sign", "report", "explore", "statement"})
+LIMITED = frozenset({"verify", "sign", "report", "explore", "statement", "combine", "catalog", "bounds"})
 """Commands whose work a document decides, and nobody's own request."""
 BAD_INPUT, INTERRUPTED = 2, 130
 

@@ -12,8 +12,7 @@ from discreet.values.schema.constraints import choose_levels
 from discreet.values.text import list_some, show
 
 SIGNS = ("=", "!=", "<=", ">=", "<", ">")
-_BETWEEN = re.compile(r"(?P<name>.+?)\s+between(?:\s+(?P<low>.+?)\s+and\s+(?P<high>.+))?", re.IGNORECASE)
-_AMONG = re.compile(r"(?P<name>.+?)\s+(?P<sign>not\s+in|in)", re.IGNORECASE)
+_WORD = re.compile(r"\S+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +69,25 @@ def find_level(attribute: Attribute, text: str) -> str:
 
 def split_name(word: str) -> tuple[str, str | None, tuple[str, ...]]:
     """The name in words such as 'age between 60 and 70' or 'ward in', with the sign and the operands that follow it."""
-    between = _BETWEEN.fullmatch(word)
-    if between is not None:
-        operands = (between["low"], between["high"]) if between["low"] else ()
-        return between["name"].strip(), "between", operands
-    among = _AMONG.fullmatch(word)
-    if among is not None:
-        return among["name"].strip(), " ".join(among["sign"].lower().split()), ()
+    # By words, once through: patterns with several stretches of blanks take the cube of a text's length.
+    words = list(_WORD.finditer(word))
+    said = [found[0].lower() for found in words]
+    first = said.index("between", 1) if "between" in said[1:] else len(said)
+    joint = next((at for at in range(first + 2, len(said) - 1) if said[at] == "and"), None)
+    if joint is not None:
+        low = word[words[first + 1].start() : words[joint - 1].end()]
+        high = word[words[joint + 1].start() : words[-1].end()]
+        return _cut(word, words, first), "between", (low, high)
+    for sign in ("between", "not in", "in"):
+        names = len(said) - len(sign.split())
+        if names > 0 and said[names:] == sign.split():
+            return _cut(word, words, names), sign, ()
     return word, None, ()
+
+
+def _cut(word: str, words: list[re.Match[str]], count: int) -> str:
+    """The first words as they are written."""
+    return word[words[0].start() : words[count - 1].end()]
 
 
 def _compare(attribute: Attribute, sign: str, operand: str) -> list[str]:

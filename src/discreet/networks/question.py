@@ -22,6 +22,9 @@ FORMS = (
     "MPE(dysp=yes) or MAP(lung | dysp=yes)"
 )
 
+LONGEST = 4000
+"""Characters of a question."""
+
 _TOKEN = re.compile(
     r"""\s*(?:
     (?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
@@ -186,9 +189,11 @@ def check_intervals(model: Network | CredalNetwork, kind: Intervals | None, of: 
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    at = 0
+    if len(text) > LONGEST:
+        raise QueryError(f"a question has at most {LONGEST:,} characters, not {len(text):,}")
+    at, end = 0, len(text.rstrip())
     before: Token | None = None
-    while text[at:].strip():
+    while at < end:
         bounds = _BIN.match(text, at) if _expects_level(before) else None
         found = _TOKEN.match(text, at) if bounds is None else None
         if bounds is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.cli.terminal import dump_json, echo
+from discreet.doors.cli.terminal import echo, print_json
 from discreet.values.errors import DiscreetError, QueryError
 from discreet.values.text import show_line
 
@@ -84,10 +84,10 @@ def query(
             refused = True
             echo(f"error: {show_line(str(answer))}", err=True)
             if as_json:
-                typer.echo(dump_json({"question": text, "error": str(answer)}))
+                print_json({"question": text, "error": str(answer)}, None)
             continue
         if as_json:
-            typer.echo(dump_json(_to_json(text, answer)))
+            print_json(_to_json(text, answer), None)
         else:
             echo(_to_text(text, answer))
     if refused:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.doors.cli.terminal import AsJson, print_json
+from discreet.doors.cli.terminal import AsJson, echo, print_json
 from discreet.values.errors import DataError, FormatError
 
 if TYPE_CHECKING:
@@ -138,9 +138,9 @@ def recover(
         print_json({**told, "written": None if out is None else str(out)})
         return
     for line in told["words"]:
-        typer.echo(line)
+        echo(line)
     if out is not None:
-        typer.echo(out)
+        echo(out)
 
 
 def bounds(
@@ -166,7 +166,7 @@ def bounds(
     if as_json:
         print_json(found.to_json())
     else:
-        typer.echo(found.explain())
+        echo(found.explain())
 
 
 def _write(credal: CredalNetwork, out: Path, as_json: bool) -> None:
@@ -174,6 +174,6 @@ def _write(credal: CredalNetwork, out: Path, as_json: bool) -> None:
     if as_json:
         print_json({"written": str(out), "mean width": credal.width, "meaning": credal.meaning})
         return
-    typer.echo(f"{len(credal.nodes)} attributes, intervals {credal.width:.4f} wide on average")
-    typer.echo(credal.meaning)
-    typer.echo(out)
+    echo(f"{len(credal.nodes)} attributes, intervals {credal.width:.4f} wide on average")
+    echo(credal.meaning)
+    echo(out)

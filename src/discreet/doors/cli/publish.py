@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from discreet.doors.cli.check import Document
-from discreet.doors.cli.terminal import AsJson, print_json
+from discreet.doors.cli.terminal import AsJson, echo, escape_json, print_json
 from discreet.values.errors import DataError
 
 
@@ -43,7 +43,8 @@ def statement(
 
     if rows is not None and form != "croissant":
         raise DataError("--rows goes with --format croissant only")
-    typer.echo(describe(release, "json" if as_json else form, about=about, rows=rows))
+    text = describe(release, "json" if as_json else form, about=about, rows=rows)
+    echo(escape_json(text) if as_json or form != "text" else text)
 
 
 def combine(
@@ -85,10 +86,10 @@ def combine(
     if as_json:
         print_json({"promise": made.promise, "files": {name: str(path) for name, path in paths.items()}})
         return
-    typer.echo(made.promise)
-    typer.echo(made.describe_graph())
+    echo(made.promise)
+    echo(made.describe_graph())
     for path in paths.values():
-        typer.echo(path)
+        echo(path)
 
 
 def catalog(
@@ -126,10 +127,10 @@ def catalog(
         )
         return
     for path in found.written:
-        typer.echo(path)
+        echo(path)
     for line in found.beside:
-        typer.echo(f"paid for, and not listed: {line}", err=True)
+        echo(f"paid for, and not listed: {line}", err=True)
     for path in found.strange:
-        typer.echo(
+        echo(
             f"warning: {path} is no part of a release, but whoever hosts the folder publishes it", err=True
         )

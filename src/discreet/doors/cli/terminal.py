@@ -60,19 +60,23 @@ def plain(text: str, style: str = "") -> Text:
     return Text(show_text(text), style=style)
 
 
-def dump_json(document: Any, indent: int | None = None) -> str:
-    """A JSON document whose control characters are all escaped, those above ASCII too."""
-    text = json.dumps(document, indent=indent, ensure_ascii=False)
+def escape_json(text: str) -> str:
+    """A JSON text whose control characters are all escaped, those above ASCII too."""
     if text.isascii():
         return text
     return "".join(
-        f"\\u{ord(char):04x}"
-        if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") and ord(char) < 2**16 and char != "\n"
+        json.dumps(char)[1:-1]
+        if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") and char not in "\n\t"
         else char
         for char in text
     )
 
 
-def print_json(document: Any) -> None:
-    """One JSON document."""
-    typer.echo(dump_json(document, 2))
+def dump_json(document: Any, indent: int | None = None) -> str:
+    """A JSON document that a terminal can show."""
+    return escape_json(json.dumps(document, indent=indent, ensure_ascii=False))
+
+
+def print_json(document: Any, indent: int | None = 2) -> None:
+    """One JSON document, on several lines or, without an indent, on one."""
+    typer.echo(dump_json(document, indent))
