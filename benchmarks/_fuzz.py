@@ -48,6 +48,9 @@ MODULES = (
     "discreet.judge.comparison",
     "discreet.judge.claim",
     "discreet.judge.trust.witness",
+    "discreet.judge.publishing.catalog",
+    "discreet.judge.publishing.croissant",
+    "discreet.doors.publishing",
     "discreet.learning.planned",
     "discreet.learning.adaptive",
     "discreet.stores.sqlite",
@@ -147,13 +150,14 @@ def _settle(plant: Plant | None) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.environ.update(DISCREET_SECONDS=str(SECONDS), DISCREET_MEGABYTES=str(MEGABYTES))
     if plant is not None:
         plant()
 
 
 def _run(trial: Trial, clinic: Path, place: Path) -> Outcome:
     """Run one command with a limit of time, and look at what it has done."""
-    from discreet.doors.cli.commands import run
+    from discreet.doors.cli import main
 
     home = place / "trial"
     shutil.rmtree(home, ignore_errors=True)  # of one that was ended
@@ -171,7 +175,8 @@ def _run(trial: Trial, clinic: Path, place: Path) -> Outcome:
         os.dup2(out.fileno(), 1)
         os.dup2(told.fileno(), 2)
         sys.stdout, sys.stderr = (os.fdopen(os.dup(number), "w", errors="replace") for number in (1, 2))
-        code = run(fill_in(trial.command, home, file))
+        sys.argv = ["discreet", *fill_in(trial.command, home, file)]
+        code = main()  # as the installed command does, with its own child and limits where it has them
         for stream, handle in ((sys.stdout, out), (sys.stderr, told)):
             stream.close()
             handle.seek(0)
@@ -187,6 +192,10 @@ def _judge(code: int, out: bytes, told: bytes, left: list[str], paid: bool, tria
         yield "exit code"
     if b"Traceback (most recent" in told or b"a fault of discreet" in told:
         yield "traceback"
+    if b"error: stopped:" in told:  # what a command's own limit had to end, nothing before it did
+        yield "hang" if b"processor time" in told else "crash"
+    if b"not enough memory" in told:
+        yield "memory"
     lines = told.decode("utf-8", "replace").splitlines()
     if code == 2 and sum(line.startswith("error:") for line in lines) != 1 and trial.kind != "questions":
         yield "not one line"

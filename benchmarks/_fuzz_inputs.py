@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
+import shlex
 import shutil
+import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +28,19 @@ EDGES = "a -> b\nage\n"
 QUESTIONS = "P(b | a=x)\nmean(age)\nMPE(a=y)\nP(a) \nquantile(age, 0.5)\n"
 SPEND = ["--ledger", "{ledger}", "--account", "clinic", "--out", "{out}.json"]
 RELEASE = ["release", "{rows}", "--schema", "{schema}", "--epsilon", "1", *SPEND]
+
+PRIOR = [
+    "plan",
+    "--schema",
+    "{schema}",
+    "--graph",
+    "{edges}",
+    "--epsilon",
+    "1",
+    "--learner",
+    "laplace",
+    "--prior",
+]
 
 
 @dataclass(frozen=True)
@@ -50,6 +66,10 @@ KINDS: dict[str, Kind] = {
             ("budget", "verify", "{ledger}", "{file}"),
             ("synthesize", "{file}", "--rows", "20", "--out", "{out}.csv"),
             ("compare", "{file}", "{network}"),
+            ("statement", "{file}", "--format", "registry"),
+            ("credal", "noise", "{file}", "--out", "{out}.json"),
+            ("bounds", "{file}", "--truth", "{network}"),
+            ("release", "{rows}", *RELEASE[2:], "--graph", "{edges}", "--witness", "{file}"),
         ),
         40,
     ),
@@ -83,6 +103,22 @@ KINDS: dict[str, Kind] = {
     "signature": Kind("release.json.sig", (("verify", "{release}", "--key", "{key}"),), 2),
     "key": Kind("custodian.key.pub", (("verify", "{release}", "--key", "{file}"),), 2),
     "anchors": Kind("anchors.txt", (("budget", "verify", "{ledger}", "{file}"),), 3),
+    "packed": Kind("packed.json.gz", (("verify", "{file}"), ("query", "{file}", "P(a)")), 2),
+    "plan": Kind("plan.json", (("release", "{rows}", "--plan", "{file}", *SPEND),), 4),
+    "part": Kind("north.json", (("combine", "{file}", "{south}", "--disjoint", "--out", "{out}.json"),), 3),
+    "credal": Kind(
+        "credal.json",
+        (("query", "{file}", "P(b | a=x)"), ("credal", "recover", "{file}", "--out", "{out}.json")),
+        3,
+    ),
+    "posterior": Kind("published/posterior.json", (("query", "{file}", "P(b | a=x)"), (*PRIOR, "{file}")), 3),
+    "beside": Kind("published/network.bif", (("verify", "{published}"),), 1),
+    "page": Kind("published/report.html", (("verify", "{published}"),), 1),
+    "drawn": Kind("published/drawn.csv.from.json", (("verify", "{published}"),), 2),
+    "lines": Kind(
+        "rows.jsonl", (("schema", "check", "{schema}", "{file}"), ("schema", "draft", "{file}")), 2
+    ),
+    "sqlite": Kind("rows.sqlite", (("schema", "check", "{schema}", "{file}"),), 1),
     "questions": Kind("questions.txt", (("query", "{network}", "--file", "{file}"),), 8),
 }
 ARGUMENTS: tuple[tuple[str, ...], ...] = (
@@ -93,6 +129,17 @@ ARGUMENTS: tuple[tuple[str, ...], ...] = (
     ("synthesize", "{network}", "--rows", "10", "--given", "*a=x", "--out", "{out}.csv"),
     ("budget", "init", "{ledger}", "--account", "*new", "--epsilon", "*1"),
     ("budget", "verify", "{ledger}", "--anchor", "*3:00"),
+    ("budget", "show", "{ledger}", "--account", "*clinic"),
+    ("catalog", "{published}", "--title", "*Releases"),
+    ("plan", "--schema", "{schema}", "--epsilon", "*1", "--delta", "*1e-6", "--for-width", "*0.02", "--question", "*P(a)"),
+    ("plan", "--schema", "{schema}", "--epsilon", "1", "--learner", "privbayes", "--beta", "*3/10", "--k", "*1", "--require", "*a -> b"),
+    ("plan", "--schema", "{schema}", "--epsilon", "1", "--workload", "*a, b", "--target", "*a"),
+    ("plan", "--schema", "{schema}", "--epsilon", "1", "--person", "*id", "--at-most", "*4"),
+    ("credal", "contaminate", "{network}", "--share", "*0.1", "--out", "{out}.json"),
+    ("credal", "recover", "{credal}", "--strength", "*2"),
+    ("statement", "{release}", "--format", "*text"),
+    ("*verify", "{release}", "--key", "{key}"),
+    ("query", "{release}", "*P(b | a=x)", "--interval", "*calibrated", "--of", "*table"),
     ("release", "{rows}", "--schema", "{schema}", "--graph", "{edges}", "--epsilon", "*1", "--memory", "*1GB", *SPEND),
     ("release", "{rows}", "--schema", "{schema}", "--graph", "{edges}", "--epsilon", "1", "--request", "*one", *SPEND),
 )  # fmt: skip
@@ -131,6 +178,7 @@ def prepare(folder: Path) -> None:
     import pyarrow.parquet
 
     import discreet as dc
+    from discreet.doors.cli import main
     from discreet.networks.formats.signature import make_keys
 
     texts = {
@@ -163,12 +211,35 @@ def prepare(folder: Path) -> None:
     made.network.write(folder / "network.json")
     make_keys(folder / "custodian.key")
     dc.sign(folder / "release.json", folder / "custodian.key")
+    (folder / "packed.json.gz").write_bytes(gzip.compress((folder / "release.json").read_bytes(), mtime=0))
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with sqlite3.connect(folder / "rows.sqlite") as base:
+        base.execute("CREATE TABLE patients (a TEXT, b TEXT, age INTEGER)")
+        base.executemany("INSERT INTO patients VALUES (:a, :b, :age)", rows)
+    base.close()
+    for line in STEPS:
+        if main([word.format(folder) for word in shlex.split(line)]) != 0:
+            raise RuntimeError(line)
+
+
+STEPS = (
+    "plan --schema {0}/schema.toml --graph {0}/edges.txt --epsilon 1 --write {0}/plan.json --custodians clinic,south",
+    "release {0}/rows.csv --plan {0}/plan.json --ledger {0}/clinic.ledger --account clinic --out {0}/north.json",
+    "release {0}/rows.csv --plan {0}/plan.json --ledger {0}/south.ledger --account south --create-ledger --out {0}/south.json",
+    "release {0}/rows.csv --schema {0}/schema.toml --graph {0}/edges.txt --epsilon 1/2 --learner laplace"
+    " --ledger {0}/clinic.ledger --account laplace --create-ledger --out {0}/published",
+    "synthesize {0}/published/release.json --rows 30 --out {0}/published/drawn.csv",
+    "credal noise {0}/release.json --out {0}/credal.json",
+)
+"""How the rest of the clinic is made."""
 
 
 def fill_in(command: Sequence[str], trial: Path, file: str) -> list[str]:
     """A command with the paths of a trial's files."""
     places = {
         "file": file, "ledger": "clinic.ledger", "out": "out/made", "rows": "rows.csv", "schema": "schema.toml",
+        "south": "south.json", "credal": "credal.json", "published": "published",
         "edges": "edges.txt", "network": "network.json", "release": "release.json", "key": "custodian.key.pub",
     }  # fmt: skip
     found = list(command)

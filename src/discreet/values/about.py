@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import date
@@ -11,7 +10,7 @@ from typing import Any
 
 from discreet.values.errors import FormatError
 from discreet.values.files import read_text
-from discreet.values.text import require_keys, show
+from discreet.values.text import load_toml, require_keys, show
 
 MOST_LETTERS = 2000
 """The longest text of one field."""
@@ -64,12 +63,9 @@ class About:
         """What is meant: the words themselves, a mapping of them, or the path of a TOML file; None if all are empty."""
         if isinstance(given, str | os.PathLike):
             source = os.fspath(given)
+            text = read_text(given, MOST_BYTES)
             try:
-                given = tomllib.loads(read_text(given, MOST_BYTES))
-            except tomllib.TOMLDecodeError as error:
-                raise FormatError(f"{source}: not TOML: {error}") from None
-            try:
-                return cls.from_json(given)
+                return cls.from_json(load_toml(text))
             except FormatError as error:
                 raise FormatError(f"{source}: {error}") from None
         if given is None or isinstance(given, About):

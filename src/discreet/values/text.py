@@ -18,6 +18,9 @@ from discreet.values.errors import DiscreetError, FormatError, SchemaError
 Number = Fraction | Decimal | int | float | str
 
 _DECIMAL = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?")
+_DEEP_KEY = re.compile(
+    r"""(?<![\w"'\\-])(?:(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*\.[ \t]*){65}""", re.ASCII
+)
 _RATIO = re.compile(r"[+-]?\d{1,400}\s*/\s*\d{1,400}")
 
 
@@ -176,6 +179,20 @@ def require_keys(
         if key not in document:
             raise FormatError(f"{what} lacks the key {show(key)}")
     return document
+
+
+def load_toml(text: str) -> dict[str, Any]:
+    """What TOML says; keys of more than 64 names are refused first, because their readers take the square of that."""
+    import tomllib
+
+    if _DEEP_KEY.search(text):
+        raise FormatError("not valid TOML here: a key has more than 64 names with dots between them")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FormatError(f"not valid TOML: {error}") from None
+    except (RecursionError, ValueError) as error:  # arrays nested too deep; an integer of thousands of digits
+        raise FormatError(f"not valid TOML: {type(error).__name__}: {error}") from None
 
 
 def require_name(what: str, name: object) -> None:

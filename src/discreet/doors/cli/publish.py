@@ -131,6 +131,4 @@ def catalog(
     for line in found.beside:
         echo(f"paid for, and not listed: {line}", err=True)
     for path in found.strange:
-        echo(
-            f"warning: {path} is no part of a release, but whoever hosts the folder publishes it", err=True
-        )
+        echo(f"warning: {path} is no part of a release, but whoever hosts the folder publishes it", err=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from typing import Any
 
 from discreet.values.errors import DiscreetError, FormatError
@@ -13,6 +12,7 @@ from discreet.values.schema import Attribute, Schema
 from discreet.values.schema.bins import write_number
 from discreet.values.schema.formats.document import FORMAT, make_attribute, make_document, parse_document
 from discreet.values.schema.taxonomy import Group
+from discreet.values.text import load_toml
 
 MAX_BYTES = 8 * 2**20
 """The largest schema file read: room for several attributes with the most levels allowed."""
@@ -35,13 +35,7 @@ def read_schema(path: str | os.PathLike[str]) -> Schema:
 
 def parse_toml(text: str) -> Schema:
     """The schema that TOML text declares."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise FormatError(f"not valid TOML: {error}") from None
-    except (RecursionError, ValueError) as error:  # arrays nested too deep; an integer of thousands of digits
-        raise FormatError(f"not valid TOML: {type(error).__name__}: {error}") from None
-    return parse_document(document)
+    return parse_document(load_toml(text))
 
 
 def write_toml(schema: Schema) -> str:
