@@ -131,8 +131,9 @@ ARGUMENTS: tuple[tuple[str, ...], ...] = (
     ("budget", "verify", "{ledger}", "--anchor", "*3:00"),
     ("budget", "show", "{ledger}", "--account", "*clinic"),
     ("catalog", "{published}", "--title", "*Releases"),
-    ("plan", "--schema", "{schema}", "--epsilon", "*1", "--delta", "*1e-6", "--for-width", "*0.02", "--question", "*P(a)"),
-    ("plan", "--schema", "{schema}", "--epsilon", "1", "--learner", "privbayes", "--beta", "*3/10", "--k", "*1", "--require", "*a -> b"),
+    ("plan", "--schema", "{schema}", "--epsilon", "*1", "--delta", "*1e-6", "--for-width", "*0.2", "*P(a)"),
+    ("plan", "--schema", "{schema}", "--epsilon", "1", "--learner", "privbayes", "--beta", "*3/10", "--k", "*1"),
+    ("plan", "--schema", "{schema}", "--epsilon", "1", "--learner", "privbayes", "--require", "*a -> b"),
     ("plan", "--schema", "{schema}", "--epsilon", "1", "--workload", "*a, b", "--target", "*a"),
     ("plan", "--schema", "{schema}", "--epsilon", "1", "--person", "*id", "--at-most", "*4"),
     ("credal", "contaminate", "{network}", "--share", "*0.1", "--out", "{out}.json"),
@@ -226,7 +227,8 @@ def prepare(folder: Path) -> None:
 STEPS = (
     "plan --schema {0}/schema.toml --graph {0}/edges.txt --epsilon 1 --write {0}/plan.json --custodians clinic,south",
     "release {0}/rows.csv --plan {0}/plan.json --ledger {0}/clinic.ledger --account clinic --out {0}/north.json",
-    "release {0}/rows.csv --plan {0}/plan.json --ledger {0}/south.ledger --account south --create-ledger --out {0}/south.json",
+    "release {0}/rows.csv --plan {0}/plan.json --ledger {0}/south.ledger --account south --create-ledger"
+    " --out {0}/south.json",
     "release {0}/rows.csv --schema {0}/schema.toml --graph {0}/edges.txt --epsilon 1/2 --learner laplace"
     " --ledger {0}/clinic.ledger --account laplace --create-ledger --out {0}/published",
     "synthesize {0}/published/release.json --rows 30 --out {0}/published/drawn.csv",

@@ -15,8 +15,9 @@ from discreet.core.chain import Anchor, Event, digest, follow
 from discreet.doors.cli import main
 from discreet.entrance import open_ledger, salvage_ledger
 from discreet.stores.salvage import LOST
-from discreet.values.budget import PureDP
+from discreet.values.budget import ZCDP, ApproxDP, Finite, PureDP
 from discreet.values.errors import DiscreetError, LedgerError
+from discreet.values.unit import Unit
 
 psycopg = pytest.importorskip("psycopg")
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text("utf-8")
@@ -108,6 +109,12 @@ def spoil(before: Anchor, **fields: Any) -> Event:
     return follow(before, kind, {**said, **fields})
 
 
+def respell(event: Event, old: str, new: str) -> Event:
+    assert old in event.body
+    body = event.body.replace(old, new)
+    return Event(event.seq, body, digest(body.encode()))
+
+
 GARBAGE: dict[str, Callable[[Anchor], Event]] = {
     "no JSON": lambda at: Event(at.count + 1, "garbage", digest(b"garbage")),
     "no object": lambda at: Event(at.count + 1, "[]", digest(b"[]")),
@@ -127,6 +134,30 @@ GARBAGE: dict[str, Callable[[Anchor], Event]] = {
     "no cost": lambda at: spoil(at, cost=None),
     "no description": lambda at: spoil(at, description="x"),
     "no such account": lambda at: spoil(at, account="nobody's"),
+    "more than there is": lambda at: spoil(at, cost={"epsilon": "5"}),
+    "a little more than there is": lambda at: spoil(at, cost={"epsilon": f"{10**30 + 1}/{10**30}"}),
+    "nothing": lambda at: spoil(at, cost={"epsilon": "0.00"}),
+    "another kind of cost": lambda at: spoil(at, cost={"rho": "1/8"}),
+    "two kinds of cost": lambda at: spoil(at, cost={"epsilon": "1/8", "delta": "0"}),
+    "a number that is no text": lambda at: spoil(at, cost={"epsilon": 0.125}),
+    "a fraction with an exponent": lambda at: spoil(at, cost={"epsilon": "1/3e1"}),
+    "a fraction of 400 digits": lambda at: spoil(at, cost={"epsilon": "1/1" + "0" * 400}),
+    "a δ that nobody has": lambda at: spoil(at, description={"delta": "1/1000"}),
+    "a δ that is none": lambda at: spoil(at, description={"delta": True}),
+    "a request that is no text": lambda at: spoil(at, request=7),
+    "an account that is no text": lambda at: spoil(at, account=["clinic"]),
+    "a place that is no number": lambda at: respell(
+        spoil(at), f'"seq":{at.count + 1}', f'"seq":"{at.count + 1}"'
+    ),
+    "a number of 5,000 digits": lambda at: respell(
+        spoil(at), '"description":{}', f'"description":{{"x":{"9" * 5000}}}'
+    ),
+    "brackets in brackets": lambda at: respell(
+        spoil(at), '"description":{}', f'"description":{{"x":{"[" * 3000}{"]" * 3000}}}'
+    ),
+    "marks that are none": lambda at: spoil(at, kind="source", marks=7),
+    "a unit that was fixed": lambda at: spoil(at, kind="fix", **{"at most": 4}),
+    "a reveal without a reason": lambda at: spoil(at, kind="reveal"),
     "an answer to nothing": lambda at: spoil(at, kind="answer", payload="0" * 64),
 }
 
@@ -138,23 +169,115 @@ def test_a_garbage_row_does_not_end_the_ledger(team: dict[str, str]) -> None:
             insert(team["analyst"], make(before))
         assert head(team["owner"]) == before, name
     with open_ledger(team["analyst"]) as ledger:
-        ledger.debit("clinic", "honest", PureDP("1/8"))
+        entry = ledger.debit("clinic", "honest", PureDP("1/8"))
+        assert ledger.verify().sound
+    twice = {
+        "a request debited twice": lambda at: spoil(at, request="honest"),
+        "all that there was": lambda at: spoil(at, cost={"epsilon": "1"}),
+        "an answer with another digest": lambda at: spoil(
+            at, kind="answer", request="honest", payload="0" * 64
+        ),
+    }
+    for name, make in twice.items():
+        before = head(team["owner"])
+        with pytest.raises(psycopg.Error):
+            insert(team["analyst"], make(before), b"x")
+        assert head(team["owner"]) == before, name
+    with open_ledger(team["analyst"]) as ledger:
+        assert ledger.answer(entry, b"x") == b"x"
+        assert ledger.debit("clinic", "honest", PureDP("1/8")).answer == b"x"
+    with pytest.raises(psycopg.Error, match="answered once"):
+        insert(
+            team["analyst"],
+            spoil(head(team["owner"]), kind="answer", request="honest", payload=digest(b"y")),
+            b"y",
+        )
+
+
+@pytest.mark.parametrize(
+    ("budget", "costs", "more"),
+    [
+        (PureDP("1/3"), ["1/7", "1/21", "1/7"], "1e-30"),
+        (PureDP("0.3"), ["0.1", "1e-1", "1/10"], "1/1000000000000"),
+        (ZCDP("1/8"), ["1/16", "0.0625"], "1e-9"),
+        (PureDP(1), ["999999/1000000", "1/1000001"], "1/1000000"),
+    ],
+)
+def test_the_database_counts_as_the_ledger_does(
+    team: dict[str, str], budget: Finite, costs: list[str], more: str
+) -> None:
+    """Exactly to the end of an account, in fractions and decimals; what is left is spent, and not a trace more."""
+    kind = type(budget)
+    with open_ledger(team["owner"]) as ledger:
+        ledger.open_account("other", budget, "add-remove")
+    with open_ledger(team["analyst"]) as ledger:
+        for number, cost in enumerate(costs):
+            ledger.debit("other", f"r{number}", kind(cost))
+        if not ledger.remaining("other").is_zero:
+            ledger.debit("other", "rest", ledger.remaining("other"))
+        assert ledger.remaining("other").is_zero
+    name = "rho" if kind is ZCDP else "epsilon"
+    with pytest.raises(psycopg.Error, match="cannot pay"):
+        insert(team["analyst"], spoil(head(team["owner"]), account="other", cost={name: more}))
+    with open_ledger(team["analyst"]) as ledger:
         assert ledger.verify().sound
 
 
-def test_what_the_database_cannot_tell_is_salvaged(team: dict[str, str], tmp_path: Path) -> None:
+def test_a_role_that_may_debit_may_have_the_unit_chosen(team: dict[str, str]) -> None:
+    with open_ledger(team["owner"]) as ledger:
+        ledger.open_account("people", PureDP(1), Unit.read('person "id", at most auto'))
+    with open_ledger(team["analyst"]) as ledger:
+        ledger.answer(ledger.debit("people", "bound", PureDP("1/20")), b"[4]")
+        at = head(team["owner"])
+        for wrong in (5, 0, 4.0, None):
+            with pytest.raises(psycopg.Error, match="fixed once"):
+                insert(
+                    team["analyst"],
+                    spoil(at, kind="fix", account="people", request="bound", **{"at most": wrong}),
+                )
+        assert ledger.fix_unit("people", "bound", 4).unit.at_most == 4
+        with pytest.raises(psycopg.Error, match="fixed once"):
+            insert(
+                team["analyst"],
+                spoil(head(team["owner"]), kind="fix", account="people", request="bound", **{"at most": 4}),
+            )
+        assert ledger.verify().sound
+
+
+def test_an_account_of_two_numbers_pays_what_the_database_lets_through(team: dict[str, str]) -> None:
+    """One of (ε, δ) is spent in ρ, and keeps a hundredth of its δ for values that nobody declared."""
+    with open_ledger(team["owner"]) as ledger:
+        account = ledger.open_account("other", ApproxDP(1, "1e-6"), "add-remove")
+    assert isinstance(account.allowance, ZCDP)
+    with open_ledger(team["analyst"]) as ledger:
+        ledger.debit("other", "a", ZCDP(account.allowance.rho / 2), {"delta": "1/200000000"})
+        with pytest.raises(psycopg.Error, match="cannot pay"):
+            insert(
+                team["analyst"],
+                spoil(
+                    head(team["owner"]),
+                    account="other",
+                    cost={"rho": "1/1000"},
+                    description={"delta": "1/199999999"},
+                ),
+            )
+        ledger.debit("other", "b", ledger.remaining("other"), {"delta": "1/200000000"})
+        assert ledger.remaining("other").is_zero and ledger.verify().sound
+
+
+def test_what_an_owner_spoils_is_salvaged(team: dict[str, str], tmp_path: Path) -> None:
     with open_ledger(team["analyst"]) as ledger:
         ledger.answer(ledger.debit("clinic", "good", PureDP("1/8")), b"[]")
         ledger.debit("clinic", "waiting", PureDP("1/8"))
         anchor = ledger.head()
-    insert(team["analyst"], spoil(head(team["owner"]), cost={"epsilon": "5"}))  # well-formed, and too much
+    insert(team["owner"], spoil(head(team["owner"]), cost={"epsilon": "5"}))  # only an owner can do that
     with open_ledger(team["analyst"]) as ledger, pytest.raises(LedgerError):
         ledger.debit("clinic", "next", PureDP("1/8"))
     with psycopg.connect(team["owner"]) as connection:
         last = Anchor(
             *connection.execute("SELECT seq, hash FROM discreet_event ORDER BY seq DESC LIMIT 1").fetchone()
         )
-    insert(team["analyst"], spoil(last, request="later"))
+    insert(team["owner"], spoil(last, request="later"))
     for new in (str(tmp_path / "new.ledger"),):
         found = salvage_ledger(team["owner"], new)
         assert (found.copied, found.debited, found.lost) == (anchor.count, ("later",), ("waiting", "later"))

@@ -2,12 +2,15 @@
 
 What an event says is checked by the ledger. What the database checks as well, so that somebody with the right to debit
 and a console of their own cannot spoil it for the others: an event comes at the end and is chained to the one before,
-is JSON of a known kind, opens no account unless its writer owns the table, and answers no debit of another writer.
+is JSON of a known kind, opens no account unless its writer owns the table, answers no debit of another writer, and
+spends no more than is left: amounts are added up exactly, as fractions.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+from discreet.values.unit import MOST_AVERAGED, MOST_ROWS_OF_A_PERSON
 
 TABLE = "discreet_event"
 
@@ -18,9 +21,25 @@ def _read(body: str) -> str:
     return rf"regexp_replace({body}, '{odd}', '\1/\2', 'gi')::jsonb"
 
 
+_AMOUNT = "^[0-9]{1,255}([.][0-9]{1,255})?(e-?[0-9]{1,3})?$|^[0-9]{1,255}/[0-9]*[1-9][0-9]*$"
+_LONG = "[0-9]{255}"
+"""Digits that neither an amount nor anything else of an event needs; Python reads no number of thousands."""
+
+
+def _find(what: str, kind: str) -> str:
+    """What the events hold that are of this kind, and of the account and request that are spoken of."""
+    said = f"'kind', '{kind}', 'account', said->>'account'" + (
+        ", 'request', said->>'request'" if kind in ("debit", "answer") else ""
+    )
+    return f"SELECT {what} FROM {TABLE} WHERE {_read('body')} @> jsonb_build_object({said})"
+
+
 _CHECK = f"""
 DECLARE
     said jsonb;
+    opened jsonb;
+    allowed jsonb;
+    part text;
     last {TABLE}%ROWTYPE;
     payer text;
     owner oid := (SELECT relowner FROM pg_class WHERE oid = TG_RELID);
@@ -37,38 +56,105 @@ BEGIN
     EXCEPTION WHEN OTHERS THEN
         RAISE EXCEPTION 'the event is not JSON';
     END;
-    IF jsonb_typeof(said) <> 'object' OR said->>'seq' IS DISTINCT FROM NEW.seq::text
+    IF jsonb_typeof(said) <> 'object' OR said->'seq' IS DISTINCT FROM to_jsonb(NEW.seq)
         OR said->>'previous' IS DISTINCT FROM coalesce(last.hash, repeat('0', 64))
-        OR said->>'time' IS NULL THEN
+        OR jsonb_typeof(said->'time') IS DISTINCT FROM 'string' THEN
         RAISE EXCEPTION 'the event does not follow from the one before it';
     END IF;
-    IF NOT pg_has_role(session_user, owner, 'MEMBER') THEN
-        IF coalesce(said->>'kind', '') NOT IN ('debit', 'answer', 'source', 'fix', 'reveal') THEN
-            RAISE insufficient_privilege USING MESSAGE = 'only the owner of the ledger may open an account';
-        END IF;
-        IF said->>'kind' = 'debit' AND (
-            jsonb_typeof(said->'cost') IS DISTINCT FROM 'object'
-            OR jsonb_typeof(said->'description') IS DISTINCT FROM 'object'
-            OR EXISTS (SELECT 1 FROM jsonb_each(said->'cost') AS part
-                WHERE part.key NOT IN ('epsilon', 'rho', 'delta')
-                OR part.value #>> '{{}}' !~ '^[0-9]{{1,255}}([.][0-9]{{1,255}}|/[0-9]*[1-9][0-9]*)?(e-?[0-9]{{1,3}})?$')
-        ) THEN
-            RAISE EXCEPTION 'the cost of a debit must be a number, 0 or more';
-        END IF;
-        IF NOT EXISTS (SELECT 1 FROM {TABLE} WHERE {_read("body")} @> jsonb_build_object(
-            'kind', 'open', 'account', said->>'account')) THEN
-            RAISE EXCEPTION 'there is no such account in the ledger';
-        END IF;
-    END IF;
     IF said->>'kind' = 'answer' THEN
-        SELECT writer INTO payer FROM {TABLE} WHERE {_read("body")} @> jsonb_build_object(
-            'kind', 'debit', 'account', said->>'account', 'request', said->>'request') ORDER BY seq DESC LIMIT 1;
+        {_find("writer INTO payer", "debit")} ORDER BY seq DESC LIMIT 1;
         IF payer IS NULL OR (payer <> session_user AND NOT pg_has_role(session_user, owner, 'MEMBER')) THEN
             RAISE insufficient_privilege USING MESSAGE = 'only who has paid for a request may answer it';
         END IF;
     END IF;
     NEW.writer := session_user;
+    IF pg_has_role(session_user, owner, 'MEMBER') THEN
+        RETURN NEW;
+    END IF;
+    IF coalesce(said->>'kind', '') NOT IN ('debit', 'answer', 'source', 'fix', 'reveal') THEN
+        RAISE insufficient_privilege USING MESSAGE = 'only the owner of the ledger may open an account';
+    END IF;
+    IF NEW.body ~ '{_LONG}' OR jsonb_path_exists(said, 'lax $.**{{50}}') THEN
+        RAISE EXCEPTION 'the event has numbers that are too long, or is nested too deeply';
+    END IF;
+    {_find(_read("body") + " INTO opened", "open")} LIMIT 1;
+    IF opened IS NULL OR jsonb_typeof(said->'account') <> 'string' THEN
+        RAISE EXCEPTION 'there is no such account in the ledger';
+    END IF;
+    IF said->>'kind' IN ('debit', 'answer', 'fix') AND jsonb_typeof(said->'request') IS DISTINCT FROM 'string' THEN
+        RAISE EXCEPTION 'a request must be a text';
+    END IF;
+    IF said->>'kind' = 'debit' THEN
+        allowed := coalesce(opened->'allowance', opened->'budget');
+        IF jsonb_typeof(said->'cost') IS DISTINCT FROM 'object'
+            OR jsonb_typeof(said->'description') IS DISTINCT FROM 'object'
+            OR EXISTS (SELECT 1 FROM jsonb_each(said->'cost') AS found WHERE jsonb_typeof(found.value) <> 'string'
+                OR found.value #>> '{{}}' !~ '{_AMOUNT}')
+            OR (said->'description' ? 'delta' AND (jsonb_typeof(said->'description'->'delta') <> 'string'
+                OR said->'description'->>'delta' !~ '{_AMOUNT}')) THEN
+            RAISE EXCEPTION 'the cost of a debit must be a number, 0 or more';
+        END IF;
+        IF (SELECT array_agg(name ORDER BY name) FROM jsonb_object_keys(said->'cost') AS name)
+            IS DISTINCT FROM (SELECT array_agg(name ORDER BY name) FROM jsonb_object_keys(allowed) AS name)
+            OR NOT EXISTS (SELECT 1 FROM jsonb_each_text(said->'cost') AS found WHERE found.value ~ '^[^e/]*[1-9]') THEN
+            RAISE EXCEPTION 'the cost of a debit is of the kind of the account, and above 0';
+        END IF;
+        IF EXISTS ({_find("1", "debit")}) THEN
+            RAISE EXCEPTION 'the request is debited already';
+        END IF;
+        FOR part IN SELECT jsonb_object_keys(allowed) LOOP
+            IF NOT {TABLE}_within(said->>'account', ARRAY['cost', part], said->'cost'->>part, allowed->>part, 1) THEN
+                RAISE EXCEPTION 'the account cannot pay that much';
+            END IF;
+        END LOOP;
+        IF said->'description' ? 'delta' AND NOT {TABLE}_within(said->>'account', ARRAY['description', 'delta'],
+            said->'description'->>'delta', coalesce(opened->'budget'->>'delta', '0'), 100) THEN
+            RAISE EXCEPTION 'the account cannot pay that much';
+        END IF;
+    ELSIF said->>'kind' = 'answer' THEN
+        IF NEW.payload IS NULL OR said->>'payload' IS DISTINCT FROM encode(sha256(NEW.payload), 'hex')
+            OR EXISTS ({_find("1", "answer")}) THEN
+            RAISE EXCEPTION 'a request is answered once, with what its digest says';
+        END IF;
+    ELSIF said->>'kind' = 'source' THEN
+        IF jsonb_typeof(said->'marks') IS DISTINCT FROM 'array' THEN
+            RAISE EXCEPTION 'a source has a list of marks';
+        END IF;
+    ELSIF said->>'kind' = 'fix' THEN
+        IF coalesce(said->>'at most', '') !~ '^[1-9][0-9]{{0,3}}$'
+            OR (said->>'at most')::int > {MOST_ROWS_OF_A_PERSON}
+            OR (opened->>'unit' LIKE '%, averaged' AND (said->>'at most')::int > {MOST_AVERAGED})
+            OR opened->>'unit' !~ ', at most auto(, averaged)?$'
+            OR EXISTS ({_find("1", "fix")})
+            OR NOT EXISTS ({_find("1", "answer")} AND {_read("body")}->>'payload'
+                = encode(sha256(convert_to('[' || (said->>'at most') || ']', 'UTF8')), 'hex')) THEN
+            RAISE EXCEPTION 'how many rows of a person count is fixed once, as it was chosen and paid for';
+        END IF;
+    ELSIF NOT said ? 'reason' THEN
+        RAISE EXCEPTION 'a reveal has a reason';
+    END IF;
     RETURN NEW;
+END
+"""
+
+_WITHIN = f"""
+DECLARE
+    above numeric := 0;
+    below numeric := 1;
+    top numeric;
+    bottom numeric;
+BEGIN
+    FOR top, bottom IN
+        SELECT sum(split_part(amount, '/', 1)::numeric), coalesce(nullif(split_part(amount, '/', 2), ''), '1')::numeric
+        FROM (SELECT {_read("body")} #>> place AS amount FROM {TABLE} WHERE {_read("body")} @> jsonb_build_object(
+            'kind', 'debit', 'account', payer) UNION ALL SELECT asked) AS paid WHERE amount IS NOT NULL GROUP BY 2 LOOP
+        above := above * bottom + top * below;
+        below := below * bottom;
+    END LOOP;
+    RETURN above * share * coalesce(nullif(split_part(most, '/', 2), ''), '1')::numeric
+        <= split_part(most, '/', 1)::numeric * below;
+EXCEPTION WHEN numeric_value_out_of_range THEN
+    RETURN true; -- too many digits for the database; the ledger itself counts on
 END
 """
 
@@ -84,7 +170,14 @@ BEGIN
 END
 """
 
-FUNCTIONS = {f"{TABLE}_check": _CHECK, f"{TABLE}_refuse": _REFUSE, f"{TABLE}_note": _NOTE}
+FUNCTIONS = {
+    f"{TABLE}_within": _WITHIN,
+    f"{TABLE}_check": _CHECK,
+    f"{TABLE}_refuse": _REFUSE,
+    f"{TABLE}_note": _NOTE,
+}
+_TAKES = {f"{TABLE}_within": ("payer text, place text[], asked text, most text, share int", "boolean")}
+"""What functions take and return, if it is not nothing and a trigger."""
 TRIGGERS = {
     f"{TABLE}_in_order": (f"{TABLE}_check", "BEFORE INSERT", "ROW"),
     f"{TABLE}_never_changed": (f"{TABLE}_refuse", "BEFORE UPDATE OR DELETE", "ROW"),
@@ -107,10 +200,10 @@ def write_layout(schema: str) -> str:
         f"CREATE SEQUENCE IF NOT EXISTS {TABLE}_anchor AS bigint MINVALUE 0 START 0",
     ]
     for name, body in FUNCTIONS.items():
-        returns = "void" if name.endswith("_note") else "trigger"
+        takes, returns = _TAKES.get(name, ("", "void" if name.endswith("_note") else "trigger"))
         rights = "SECURITY DEFINER " if name.endswith("_note") else ""
         parts.append(
-            f"CREATE OR REPLACE FUNCTION {name}() RETURNS {returns} LANGUAGE plpgsql {rights}"
+            f"CREATE OR REPLACE FUNCTION {name}({takes}) RETURNS {returns} LANGUAGE plpgsql {rights}"
             f"SET search_path = {place}, pg_catalog, pg_temp AS $${body}$$"
         )
     parts.append(f"REVOKE ALL ON FUNCTION {TABLE}_note() FROM PUBLIC")

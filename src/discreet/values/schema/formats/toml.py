@@ -6,7 +6,7 @@ import os
 import re
 from typing import Any
 
-from discreet.values.errors import DiscreetError, FormatError
+from discreet.values.errors import DiscreetError
 from discreet.values.files import read_text
 from discreet.values.schema import Attribute, Schema
 from discreet.values.schema.bins import write_number
