@@ -248,7 +248,7 @@ def fuzz(
     with tempfile.TemporaryDirectory(prefix="discreet-fuzz-") as name:
         clinic, place = Path(name) / "clinic", Path(name)
         clinic.mkdir()
-        _in_child(lambda: prepare(clinic))
+        _in_child(lambda: prepare(clinic), place / "said")
         began = time.perf_counter()
         while ended["inputs"] < most and time.perf_counter() - began < seconds and not (stop and broken):
             trials = [draw(clinic, chance, kinds) for _ in range(min(BATCH, most - ended["inputs"]))]
@@ -267,18 +267,23 @@ def fuzz(
     return ended, broken
 
 
-def _in_child(work: Callable[[], None]) -> None:
-    """Do some work in a forked child, so that threads which it starts are not there when others fork."""
+def _in_child(work: Callable[[], None], said: Path) -> None:
+    """Do some work in a forked child, so that threads which it starts are not there when others fork; what it says."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
+            with said.open("w") as file:
+                os.dup2(file.fileno(), 1)
+                os.dup2(file.fileno(), 2)
             work()
             code = 0
+        except Exception as problem:
+            print(repr(problem), file=sys.stderr, flush=True)
         finally:
             os._exit(code)
     if os.waitpid(child, 0)[1] != 0:
-        raise RuntimeError("the clinic could not be made")
+        raise RuntimeError(f"the clinic could not be made: {said.read_text()[-1000:]}")
 
 
 def keep(trial: Trial, what: str, corpus: Path = CORPUS) -> None:

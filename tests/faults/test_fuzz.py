@@ -34,7 +34,7 @@ with tempfile.TemporaryDirectory() as name:
     place = Path(name)
     clinic = place / "clinic"
     clinic.mkdir()
-    _fuzz._in_child(lambda: _fuzz.prepare(clinic))
+    _fuzz._in_child(lambda: _fuzz.prepare(clinic), place / "said")
     trials = [trial for trial, _ in _fuzz.read_corpus()]
     for trial, outcome in zip(trials, _fuzz.try_out(trials, clinic, place), strict=True):
         if outcome.faults:

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import discreet as dc
+from discreet.values import patience
+
 GOLDEN = Path(__file__).parents[1] / "golden" / "adaptive.json"
 SPIN = """
 import sys
@@ -70,3 +73,30 @@ def test_an_interruption_in_the_first_second_is_no_traceback(wait: float) -> Non
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=120)
     assert process.returncode in (0, 130, -signal.SIGINT) and "Traceback" not in told, told
+
+
+def test_the_library_comes_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody limits a notebook: a learner that is run again stops between its steps, and the release is not sound."""
+    ticks = iter(range(10**6))
+    monkeypatch.setattr(patience.time, "process_time", lambda: float(next(ticks)))
+    monkeypatch.setenv("DISCREET_SECONDS", "3")
+    found = dc.verify(GOLDEN)
+    numbers = next(check for check in found.checks if check.name == "numbers")
+    assert numbers.holds is None and "more than 3 s of processor time" in numbers.words
+    assert not found.sound and not found.problems
+    monkeypatch.undo()
+    assert dc.verify(GOLDEN).sound
+
+
+@pytest.mark.parametrize("name", ["planned", "adaptive", "privbayes", "laplace", "combined"])
+def test_every_learner_looks_at_the_clock(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+
+    def look() -> float:
+        nonlocal looked
+        looked += 1
+        return 0.0
+
+    monkeypatch.setattr(patience.time, "process_time", look)
+    dc.verify(GOLDEN.with_name(f"{name}.json"))
+    assert looked >= 2  # when it begins, and at every answer

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.values.errors import TableError
+from discreet.values.patience import require_time
 from discreet.values.table import Array, Table
 
 Remedy = Literal["clamp", "project"]
@@ -107,6 +108,7 @@ def settle(
     settled = tuple(tables)
     whole = total
     for _ in range(rounds):
+        require_time()
         settled = reconcile(settled, weights)
         if whole is None:
             whole = max(settled[0].total(), 0.0) if settled else 0.0

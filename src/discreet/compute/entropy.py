@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet.compute.clique_model import CliqueModel, ModelTree
 from discreet.values.errors import TableError, TooLarge
+from discreet.values.patience import require_time
 from discreet.values.table import Array, Table
 
 SWEEPS = 40
@@ -53,6 +54,7 @@ def fit_margins(
     fitter = _Fitter(tree, beliefs, [_raise_zeros(table, ones) for table in wide], ones)
     gaps: list[float] = []
     for _ in range(sweeps if wide else 0):
+        require_time()
         gaps.append(fitter.sweep())
         stalled = len(gaps) >= FEWEST and gaps[-1] > STALL * gaps[-1 - PATIENCE]
         if gaps[-1] < tolerance or stalled:

@@ -29,6 +29,7 @@ from discreet.compute.smoothing import measure_spread, rake_conditionals, shrink
 from discreet.values.errors import TableError, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.measurement import DiscreteLaplace, Measurement
+from discreet.values.patience import require_time
 from discreet.values.table import Array, Table
 
 Smooth = Callable[[str, Array], Array]
@@ -159,6 +160,7 @@ def _climb(task: _Task, noisy: Sequence[Array]) -> _State:
     counts = [project_on_simplex(values, total) for values in agreed[: len(tables)]]
     state = _State(_estimate(task, counts), counts, counts, [1.0] * len(counts), agreed, total, 0)
     while state.steps < task.rounds:
+        require_time()
         before = state
         state = _step(task, noisy, state)
         moved = max(

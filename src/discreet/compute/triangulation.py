@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import inf, log2
 
+from discreet.values.patience import require_time
+
 Neighbours = list[set[int]]
 Cost = Callable[[Neighbours, Sequence[float], int], float]
 
@@ -197,6 +199,7 @@ def triangulate(
     best = None if core else (0.0, peeled)
     for attempt in range(tries if core else 0):
         for rule in RULES:
+            require_time()
             order = eliminate_greedily(graph, weights, rule, range(len(sizes)), random.Random(attempt))
             cells = total_cells(cliques_of(graph, order), weights)
             if best is None or cells < best[0]:

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable
 
 from discreet.values.errors import DataError
+from discreet.values.patience import describe_limit, read_seconds, read_whole
 
-SECONDS, MEGABYTES = 300, 6144
-"""Of processor time and of memory, unless the environment says otherwise; a release of 788 attributes takes 25 s."""
-SECONDS_NAME, MEGABYTES_NAME = "DISCREET_SECONDS", "DISCREET_MEGABYTES"
+MEGABYTES, MEGABYTES_NAME = 6144, "DISCREET_MEGABYTES"
+"""The memory that a command may take, unless the environment says otherwise."""
 LIMITED = frozenset({"verify", "sign", "report", "explore", "statement", "combine", "catalog", "bounds"})
 """Commands whose work a document decides, and nobody's own request."""
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -23,7 +23,7 @@ BAD_INPUT, INTERRUPTED = 2, 130
 
 def read_limits() -> tuple[int, int]:
     """Seconds of processor time and megabytes of memory, from the environment or as they are by default."""
-    return _read_whole(SECONDS_NAME, SECONDS), _read_whole(MEGABYTES_NAME, MEGABYTES)
+    return read_seconds(), read_whole(MEGABYTES_NAME, MEGABYTES)
 
 
 def run_limited(work: Callable[[], int]) -> int:
@@ -52,10 +52,7 @@ def run_limited(work: Callable[[], int]) -> int:
     if ended == signal.SIGINT:
         return INTERRUPTED
     if ended in (signal.SIGXCPU, signal.SIGKILL):
-        why = (
-            f"it takes more than {seconds} s of processor time; if you trust the file, set {SECONDS_NAME} to more, "
-            f"such as {SECONDS_NAME}={10 * seconds}"
-        )
+        why = describe_limit(seconds)
     else:
         name = signal.Signals(ended).name
         why = f"{name} ended the process that read it; the file is damaged, or made to do that"
@@ -82,12 +79,3 @@ def _wait(child: int) -> int:
             return os.waitpid(child, 0)[1]
         except KeyboardInterrupt:  # the child has it too, and ends by itself
             continue
-
-
-def _read_whole(name: str, otherwise: int) -> int:
-    text = os.environ.get(name, "")
-    if not text:
-        return otherwise
-    if not (text.isascii() and text.isdigit() and 0 < len(text) < 8 and int(text) > 0):
-        raise DataError(f"{name} must be a whole number above 0, such as {otherwise}, not {text[:40]!r}")
-    return int(text)

@@ -10,7 +10,7 @@ from discreet.judge.verify import Check, Verification, verify
 from discreet.networks.formats.digits import DIGITS, find_strange, round_number
 from discreet.networks.formats.release import make_release
 from discreet.networks.posterior import POSTERIOR, Posterior
-from discreet.values.errors import DiscreetError, FormatError
+from discreet.values.errors import DiscreetError, FormatError, OutOfTime
 from discreet.values.text import show
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ def verify_posterior(posterior: Posterior, ledger: Ledger | None = None) -> Veri
     means = posterior.network()
     try:
         again = replay_posterior(means)
+    except OutOfTime as reason:
+        alphas = Check("alphas", None, str(reason))
     except (
         DiscreetError,
         ArithmeticError,

@@ -33,6 +33,7 @@ from discreet.values.budget import require_finite
 from discreet.values.errors import AirlockError, DataError, DiscreetError, FormatError, SearchWarning
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
+from discreet.values.patience import require_time
 from discreet.values.statement import Debit, Statement
 from discreet.values.text import list_some, show
 
@@ -86,6 +87,7 @@ class Replay(Rehearsal):
 
     def answer(self, query: Query[Any], request: str | None) -> list[Any]:
         """The next published answer, if it is the one to this query and the next debit paid for it."""
+        require_time()
         match query:
             case Tables():
                 found = self._take(query)

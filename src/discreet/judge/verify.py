@@ -27,8 +27,9 @@ from discreet.networks.formats.signature import check_signature, read_public, wr
 from discreet.networks.posterior import POSTERIOR, Posterior
 from discreet.stores.fingerprint import mark_words
 from discreet.values.budget import Budget, Finite, Infinite, require_finite
-from discreet.values.errors import DiscreetError, FormatError
+from discreet.values.errors import DiscreetError, FormatError, OutOfTime
 from discreet.values.files import decode_text, packs_more, read_bytes
+from discreet.values.patience import limit_time
 from discreet.values.statement import Statement
 from discreet.values.text import show
 
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 
 REPLAYED_VERBS = ("measure", "select", "measure linear", "draw")
 """Answers that are held against their digests: tables here, the others when the learner is run again."""
-
+PATIENCE = 0.9
+"""The share of the seconds that a command may take, after which the rest is said to be unchecked."""
 
 __all__ = ["ALONE", "OPTIONAL", "Check", "Verification", "sign_file", "verify", "verify_file"]
 
@@ -77,7 +79,9 @@ def _verify_bytes(
 
         posterior = parse_document(text, name, Posterior.from_json)
         canonical = POSTERIOR.format_text(posterior.to_json())
-        return _hold_bytes(verify_posterior(posterior, ledger), canonical, data, path, key)
+        with limit_time(PATIENCE):
+            found = verify_posterior(posterior, ledger)
+        return _hold_bytes(found, canonical, data, path, key)
     try:
         release = parse_release(text, name)
     except FormatError as error:
@@ -139,7 +143,15 @@ def _find_respelling(data: bytes, canonical: bytes, path: str | os.PathLike[str]
 
 
 def verify(release: Release, ledger: Ledger | None = None) -> Verification:
-    """Check a release against itself, and against the ledger that paid for it if that is given."""
+    """Check a release against itself, and against the ledger that paid for it if that is given.
+
+    What takes longer than a command may take is not checked, and said not to be: a notebook comes back.
+    """
+    with limit_time(PATIENCE):
+        return _verify(release, ledger)
+
+
+def _verify(release: Release, ledger: Ledger | None) -> Verification:
     if release.provenance.parts:
         from discreet.judge.publishing.joint import verify_joint
 
@@ -161,7 +173,7 @@ def verify(release: Release, ledger: Ledger | None = None) -> Verification:
 def _run(name: str, step: Callable[[], str]) -> Check:
     try:
         return Check(name, True, step())
-    except _Unchecked as reason:
+    except (_Unchecked, OutOfTime) as reason:
         return Check(name, None, str(reason))
     except (DiscreetError, ArithmeticError) as problem:
         return Check(name, False, str(problem))

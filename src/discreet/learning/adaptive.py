@@ -35,6 +35,7 @@ from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.errors import GraphError, MechanismError, TooLarge
 from discreet.values.measurement import Measurement
+from discreet.values.patience import require_time
 from discreet.values.table import Array, Table, count_cells
 
 if TYPE_CHECKING:
@@ -265,6 +266,7 @@ def _grow(
     width, effort = reach
     step = max(2, round(search.rates.batch * len(search.sizes)))
     while True:
+        require_time()
         pairs = list_pairs(search.sizes, min(model_cells, search.prices.reach(float(search.left))))
         expected = list_candidates(
             model, search.chosen, width, pairs, search.allows, search.sizes, MOST_CANDIDATES * effort
@@ -298,6 +300,7 @@ def _choose_batch(
     batch: list[Set] = []
     cost = 0.0
     while len(batch) < most:
+        require_time()
         tree, groups = ModelTree.plan(search.sizes, [*search.chosen, *batch]), join_groups(batch)
         expected = _drop_oversized(expected, tree, model_cells)
         room = float(search.left - part) - cost

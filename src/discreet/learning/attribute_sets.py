@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from discreet.compute.clique_model import CliqueModel
+from discreet.values.patience import require_time
 from discreet.values.table import Array, count_cells
 
 MOST_LISTED = 2**16
@@ -58,6 +59,7 @@ def list_candidates(
     held = sum(values.size for values in found.values())
     wider: list[Set] = []
     for size in range(3, width + 1):
+        require_time()
         listed: Iterable[Set] = itertools.combinations(sizes, size)
         if math.comb(len(sizes), size) > MOST_LISTED:
             listed = _list_inside(model, size)

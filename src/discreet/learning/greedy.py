@@ -26,6 +26,7 @@ from discreet.learning.parent_sets import (
 from discreet.values.errors import BudgetError, MechanismError, SearchWarning, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.measurement import DiscreteGaussian, Measurement
+from discreet.values.patience import require_time
 from discreet.values.schema.encoding import Encoding, Kind
 from discreet.values.text import Number, read_positive
 
@@ -169,6 +170,7 @@ def greedy(
             bounds = find_bounds(view, names, coarser, rows, rest, usefulness)
             bounds = bounds if k is None else replace(bounds, degree=min(k, bounds.degree))
         for step in range(left):
+            require_time()
             share = (whole - spent) / (left - step)
             choice = request and f"{request}/{len(placed)}"
             pick, cost = _extend(view, judge, placed, knowledge, bounds, coarser, share, drawn, choice)

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from discreet.values.patience import require_time
 from discreet.values.table import count_cells
 
 Floats = npt.NDArray[np.float64]
@@ -116,6 +117,7 @@ class Planner:
         best = self.solve(groups)
         while True:
             for merged in self._propose(best):
+                require_time()
                 tried = self.solve(merged)
                 if tried.error < best.error * (1 - 1e-9):
                     best = tried
@@ -130,6 +132,7 @@ class Planner:
         """
         best, most = known, len(self.families)
         while most:
+            require_time()
             chosen = self._propose_splits(best)[:most]
             if not chosen:
                 break

@@ -44,6 +44,10 @@ class TooLarge(DiscreetError):
     """A table that would not fit; raised from the number of its cells, before anything is allocated."""
 
 
+class OutOfTime(DiscreetError):
+    """Something that takes longer than it may."""
+
+
 class FormatError(DiscreetError):
     """A file that is malformed, hostile, or cannot be read or written; with the line where the format has lines."""
 

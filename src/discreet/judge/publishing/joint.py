@@ -12,7 +12,7 @@ from discreet.learning.custodians.combination import LEARNER, combine_again
 from discreet.networks.formats.digits import DIGITS
 from discreet.networks.formats.release import RELEASE, Release, make_release, state_promise
 from discreet.networks.provenance import Provenance
-from discreet.values.errors import DiscreetError, FormatError
+from discreet.values.errors import DiscreetError, FormatError, OutOfTime
 
 if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
@@ -45,6 +45,8 @@ def verify_joint(release: Release, ledger: Ledger | None = None) -> Verification
 def _run(name: str, step: Callable[[], str]) -> Check:
     try:
         return Check(name, True, step())
+    except OutOfTime as reason:
+        return Check(name, None, str(reason))
     except (DiscreetError, ArithmeticError) as problem:
         return Check(name, False, str(problem))
     except (KeyError, TypeError, AttributeError, ValueError, IndexError, AssertionError) as problem:

@@ -111,9 +111,13 @@ def read_foreign(label: str, path: Path, dialect: Dialect, most_bytes: int) -> A
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    with open_bytes(path) as file:
-        data = file.read(most_bytes + 1)
-    if len(data) > most_bytes:
+    parts, held = [], 0
+    with open_bytes(path) as file:  # by parts: asked for gigabytes, Python sets them aside before it looks
+        while held <= most_bytes and (part := file.read(CHUNK)):
+            parts.append(part)
+            held += len(part)
+    data = b"".join(parts)
+    if held > most_bytes:
         raise DataError(
             f"{label}: more than {most_bytes:,} bytes in {dialect.encoding}; raise --memory, or write it as UTF-8 with "
             f"`iconv -f {dialect.encoding} -t utf-8`"
