@@ -128,6 +128,7 @@ ARGUMENTS: tuple[tuple[str, ...], ...] = (
     ("synthesize", "{network}", "--rows", "*10", "--seed", "*7", "--out", "{out}.csv"),
     ("synthesize", "{network}", "--rows", "10", "--given", "*a=x", "--out", "{out}.csv"),
     ("budget", "init", "{ledger}", "--account", "*new", "--epsilon", "*1"),
+    ("budget", "init", "{out}.ledger", "--account", "*new", "--rho", "*1/8"),
     ("budget", "verify", "{ledger}", "--anchor", "*3:00"),
     ("budget", "show", "{ledger}", "--account", "*clinic"),
     ("catalog", "{published}", "--title", "*Releases"),

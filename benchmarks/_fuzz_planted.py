@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,18 +84,14 @@ def _trust_arrow() -> None:
     _set("discreet.rows.readers.arrow_check", "require_sound", check)
 
 
-def _leave_drafts() -> None:
-    from discreet.values import files
+def _make_ledger_first() -> None:
+    from discreet.core.ledger import require_line as real
 
-    @contextmanager
-    def replace_file(path: Any) -> Any:
-        draft = Path(path).with_suffix(".part")
-        draft.touch()
-        yield draft
-        draft.replace(path)
+    def require_line(what: str, text: str) -> None:
+        if sys._getframe(1).f_globals["__name__"] != "discreet.doors.cli.budget":  # then the ledger is made already
+            real(what, text)
 
-    _set("discreet.values.files", "replace_file", replace_file)
-    files.replace_file = replace_file  # type: ignore[assignment]
+    _set("discreet.core.ledger", "require_line", require_line)
 
 
 def _say_more() -> None:
@@ -120,7 +115,7 @@ WEAKNESSES: dict[str, Weakness] = {
     "types that nobody checks": Weakness(_forget_types, ("release",), "traceback"),
     "an amount found too late": Weakness(_allow_any_amount, ("arguments",), "paid, then refused"),
     "a damaged Arrow file": Weakness(_trust_arrow, ("arrow",), "crash"),
-    "drafts left behind": Weakness(_leave_drafts, ("arguments", "network"), "left behind"),
+    "a ledger made too early": Weakness(_make_ledger_first, ("arguments",), "left behind"),
     "two lines": Weakness(_say_more, ("bif",), "not one line"),
     "another exit code": Weakness(_exit_otherwise, ("bif",), "exit code"),
 }
