@@ -32,7 +32,7 @@ SECONDS, MEGABYTES, PATIENCE = 20, 2048, 120
 """Limits of one command: processor time, memory, and time by the clock on however busy a machine."""
 ALLOWED = (0, 1, 2, 130)
 HANGS = (-signal.SIGXCPU, -signal.SIGALRM, -signal.SIGKILL)
-BATCH = 25
+BATCH = 250
 """Inputs that one child is given."""
 MODULES = (
     "discreet.doors.cli.commands",
@@ -96,6 +96,54 @@ class Outcome:
     faults: tuple[str, ...]
 
 
+@dataclass
+class Home:
+    """A clinic of one's own, in which only what a command has changed is copied anew for the next."""
+
+    clinic: Path
+    path: Path
+    known: dict[str, tuple[int, ...]]
+
+    @classmethod
+    def copy(cls, clinic: Path, path: Path) -> Home:
+        """A new copy in place of one whose child was ended."""
+        shutil.rmtree(path, ignore_errors=True)
+        copy_clinic(clinic, path)
+        return cls(clinic, path, _look(path))
+
+    def restore(self) -> list[str]:
+        """Undo what was done to the files; the names of those that are new."""
+        now = _look(self.path)
+        added = sorted(name for name in now if name not in self.known)
+        for name in added:
+            (self.path / name).unlink(missing_ok=True) if now[name] else shutil.rmtree(
+                self.path / name, ignore_errors=True
+            )
+        for name, state in self.known.items():
+            if now.get(name) != state:
+                shutil.copy2(self.clinic / name, self.path / name)
+                self.known[name] = _look(self.path)[name]
+        return added
+
+
+def _look(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Every file with what changes when it is written; a folder with nothing."""
+    found: dict[str, tuple[int, ...]] = {}
+    agenda = [("", str(folder))]
+    while agenda:
+        above, path = agenda.pop()
+        with os.scandir(path) as entries:
+            for entry in entries:
+                name = above + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    found[name] = ()
+                    agenda.append((name + "/", entry.path))
+                else:
+                    state = entry.stat(follow_symlinks=False)
+                    found[name] = (state.st_ino, state.st_size, state.st_mtime_ns)
+    return found
+
+
 def draw(clinic: Path, chance: random.Random, kinds: tuple[str, ...] = ()) -> Trial:
     """A mutated input."""
     names = kinds or (*KINDS, "arguments")
@@ -124,9 +172,10 @@ def try_out(trials: Sequence[Trial], clinic: Path, place: Path, plant: Plant | N
         if child == 0:
             try:
                 _settle(plant)
+                home = Home.copy(clinic, place / "trial")
                 for trial in trials[len(found) :]:
                     try:
-                        outcome = _run(trial, clinic, place)
+                        outcome = _run(trial, home, place)
                     except Exception as problem:  # nothing may come past the commands
                         outcome = Outcome(99, repr(problem), ("traceback",))
                     os.write(writing, json.dumps(asdict(outcome)).encode() + b"\n")
@@ -155,17 +204,14 @@ def _settle(plant: Plant | None) -> None:
         plant()
 
 
-def _run(trial: Trial, clinic: Path, place: Path) -> Outcome:
+def _run(trial: Trial, home: Home, place: Path) -> Outcome:
     """Run one command with a limit of time, and look at what it has done."""
     from discreet.doors.cli import main
 
-    home = place / "trial"
-    shutil.rmtree(home, ignore_errors=True)  # of one that was ended
-    copy_clinic(clinic, home)
     file = KINDS[trial.kind].file if trial.kind in KINDS else "rows.csv"
     if trial.kind in KINDS:
-        (home / file).write_bytes(trial.data)
-    before, paid = _list_files(home), _count_debits(home)
+        (home.path / file).write_bytes(trial.data)
+    paid = _count_debits(home.path)
     spent = resource.getrusage(resource.RUSAGE_SELF)
     soft = int(spent.ru_utime + spent.ru_stime) + SECONDS
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
@@ -175,14 +221,14 @@ def _run(trial: Trial, clinic: Path, place: Path) -> Outcome:
         os.dup2(out.fileno(), 1)
         os.dup2(told.fileno(), 2)
         sys.stdout, sys.stderr = (os.fdopen(os.dup(number), "w", errors="replace") for number in (1, 2))
-        sys.argv = ["discreet", *fill_in(trial.command, home, file)]
+        sys.argv = ["discreet", *fill_in(trial.command, home.path, file)]
         code = main()  # as the installed command does, with its own child and limits where it has them
         for stream, handle in ((sys.stdout, out), (sys.stderr, told)):
             stream.close()
             handle.seek(0)
             texts.append(handle.read())
-    left = sorted(_list_files(home) - before)
-    faults = _judge(code, texts[0], texts[1], left, _count_debits(home) != paid, trial)
+    paid_now = _count_debits(home.path)
+    faults = _judge(code, texts[0], texts[1], home.restore(), paid_now != paid, trial)
     return Outcome(code, texts[1].decode("utf-8", "replace")[:2000], tuple(faults))
 
 
@@ -205,10 +251,6 @@ def _judge(code: int, out: bytes, told: bytes, left: list[str], paid: bool, tria
         yield "paid, then refused"
     if code == 2 and [name for name in left if not name.endswith("-journal")]:
         yield "left behind"
-
-
-def _list_files(home: Path) -> set[str]:
-    return {str(path.relative_to(home)) for path in home.rglob("*")}
 
 
 def _count_debits(home: Path) -> int:

@@ -88,7 +88,9 @@ def _make_ledger_first() -> None:
     from discreet.core.ledger import require_line as real
 
     def require_line(what: str, text: str) -> None:
-        if sys._getframe(1).f_globals["__name__"] != "discreet.doors.cli.budget":  # then the ledger is made already
+        if (
+            sys._getframe(1).f_globals["__name__"] != "discreet.doors.cli.budget"
+        ):  # then the ledger is made already
             real(what, text)
 
     _set("discreet.core.ledger", "require_line", require_line)
