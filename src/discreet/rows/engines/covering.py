@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +23,6 @@ WORTH_COVERING = 1 << 17
 """Below so many rows a margin takes as long as counting its table from the rows."""
 EFFORT = 16
 """Looking for wide tables may take one in so many of the steps that it takes to count all tables from the rows."""
-FADING = 0.25
-"""What an attribute that a set still lacks leaves of the set's weight when a wide table grows."""
 
 
 def cover(
@@ -31,46 +30,78 @@ def cover(
 ) -> list[Places]:
     """Wide sets of columns, few of them, in which all sets lie; the distinct sets themselves where that is no gain.
 
-    Greedy: from the largest set that is not covered yet, a wide one grows by the attribute that brings most sets
-    nearest to being covered, for the logarithm of its size. A set of more than `wide_cells` cells stays by itself; all
-    of them together have at most `most_cells`, or else narrower ones are tried. `rows` limits the time this takes.
+    Greedy: from the largest set that is not covered yet, a wide one grows by the attribute that most of the sets lack
+    which are nearest to being covered, for the logarithm of its size. A set of more than `wide_cells` cells stays by
+    itself; all together have at most `most_cells`, or else narrower ones are tried. `rows` limits the time this takes.
     """
     distinct = sorted({tuple(sorted(members)) for members in sets})
     if rows < WORTH_COVERING or len(distinct) < 3:
         return distinct
-    widths = np.array(sizes, dtype=np.float64)
     cells = [math.prod(sizes[column] for column in members) for members in distinct]
     order = sorted(range(len(distinct)), key=lambda i: -cells[i])
-    listed = np.zeros((len(distinct), len(sizes)), dtype=np.float32)
-    for line, i in enumerate(order):
-        listed[line, list(distinct[i])] = 1
+    left = _Left.of(len(sizes), [distinct[i] for i in order])
     steps = rows * len(distinct) // EFFORT
-    logs = np.log(np.maximum(widths, 2))
     found: list[Places] = []
-    while len(listed) and steps > 0:
-        inside = listed[0] > 0
-        held = float(widths[inside].prod())
-        while True:
-            fits = ~inside & (widths * held <= wide_cells)
-            lacking = listed @ (~inside).astype(np.float32)
-            if not fits.any() or not lacking.any():
-                break
-            steps -= 2 * listed.size
-            gain = np.where(fits, (np.where(lacking > 0, FADING**lacking, 0) @ listed) / logs, 0)
-            best = int(gain.argmax())
-            if not gain[best]:
-                break
-            inside[best] = True
-            held *= sizes[best]
-        found.append(tuple(np.flatnonzero(inside).tolist()))
-        listed = listed[lacking > 0]
-    found += [tuple(np.flatnonzero(line).tolist()) for line in listed]  # those for which there was no time
-    together = sum(math.prod(sizes[column] for column in members) for members in found)
+    while len(left.sizes) and steps > 0:
+        wide, lacking, taken = _grow(left, np.array(sizes, dtype=np.float64), wide_cells)
+        found.append(wide)
+        left = left.keep(lacking > 0)
+        steps -= taken
+    found += left.list()  # those for which there was no time
     if 2 * len(found) > len(distinct):
         return distinct
-    if together > max(most_cells, sum(cells)):
+    if sum(math.prod(sizes[column] for column in members) for members in found) > max(most_cells, sum(cells)):
         return cover(sizes, sets, rows, most_cells, wide_cells // 4)
     return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Left:
+    """Sets that are not covered yet: their columns, filled up with one that is none, and who holds each column."""
+
+    columns: npt.NDArray[np.intp]
+    holds: npt.NDArray[np.int16]
+    sizes: npt.NDArray[np.int16]
+
+    @classmethod
+    def of(cls, count: int, sets: Sequence[Places]) -> _Left:
+        columns = np.full((len(sets), max(map(len, sets))), count, dtype=np.intp)
+        holds = np.zeros((count + 1, len(sets)), dtype=np.int16)
+        for i, members in enumerate(sets):
+            columns[i, : len(members)] = members
+            holds[list(members), i] = 1
+        return cls(columns, holds, holds.sum(axis=0, dtype=np.int16))
+
+    def keep(self, kept: npt.NDArray[np.bool_]) -> _Left:
+        return _Left(self.columns[kept], self.holds[:, kept], self.sizes[kept])
+
+    def list(self) -> list[Places]:
+        return [tuple(line[:size].tolist()) for line, size in zip(self.columns, self.sizes, strict=True)]
+
+
+def _grow(
+    left: _Left, widths: npt.NDArray[np.float64], wide_cells: int
+) -> tuple[Places, npt.NDArray[np.int16], int]:
+    """A wide set from the first one that is left; how many attributes each set lacks of it, and the steps this took."""
+    inside = np.zeros(len(widths), dtype=bool)
+    inside[left.columns[0, : left.sizes[0]]] = True
+    lacking = left.sizes - left.holds[np.flatnonzero(inside)].sum(axis=0, dtype=np.int16)
+    logs, cells, steps = np.log(np.maximum(widths, 2)), float(widths[inside].prod()), left.holds.size
+    while True:
+        fits = ~inside & (widths * cells <= wide_cells)
+        least = lacking.min(where=lacking > 0, initial=np.iinfo(np.int16).max)
+        columns = left.columns[lacking == least]
+        if not fits.any() or not columns.size:
+            break
+        gain = np.bincount(columns.ravel(), minlength=len(widths) + 1)[:-1]
+        best = int(np.where(fits, gain / logs, 0).argmax())
+        if not fits[best] or not gain[best]:
+            break
+        inside[best] = True
+        cells *= widths[best]
+        lacking = lacking - left.holds[best]
+        steps += 4 * len(lacking) + 8 * columns.size
+    return tuple(np.flatnonzero(inside).tolist()), lacking, steps
 
 
 def take_margins(wide: Sequence[Places], tables: Sequence[Counts], sets: Sequence[Places]) -> list[Counts]:
