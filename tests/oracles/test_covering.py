@@ -7,7 +7,6 @@ import math
 import time
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +26,7 @@ def requests(draw: st.DrawFn) -> tuple[list[int], list[tuple[int, ...]]]:
     return sizes, draw(st.lists(columns, min_size=1, max_size=40))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(requests(), st.sampled_from([1, 64, 4096, covering.WIDE_CELLS]), st.integers(0, 2**32), st.booleans())
 def test_margins_of_wide_tables_are_the_tables(
     request: tuple[list[int], list[tuple[int, ...]]], wide_cells: int, seed: int, weighted: bool
@@ -80,12 +79,12 @@ def test_the_candidates_of_a_search_are_few_wide_tables() -> None:
     assert cover(sizes, sets, covering.WORTH_COVERING - 1, PRIVATE_CELLS) == sorted(sets)
 
 
-@pytest.mark.parametrize("rows", [covering.WORTH_COVERING, 10**6])
-def test_looking_for_wide_tables_takes_less_time_than_counting(rows: int) -> None:
-    """All triples of sixty attributes: what there is no time for is counted by itself."""
-    sets = list(itertools.combinations(range(60), 3))
+def test_looking_for_wide_tables_takes_less_time_than_counting() -> None:
+    """All triples of forty attributes: what there is no time for is counted by itself."""
+    sets, rows = list(itertools.combinations(range(40), 3)), covering.WORTH_COVERING
     start = time.process_time()
-    wide = cover([4] * 60, sets, rows, 2**30)
+    wide = cover([4] * 40, sets, rows, 2**30)
     assert time.process_time() - start < rows * len(sets) * 1e-9
     held = [frozenset(members) for members in wide]
-    assert all(any(found.issuperset(members) for found in held) for members in sets[:: len(sets) // 50])
+    assert all(any(found.issuperset(members) for found in held) for members in sets)
+    assert len(wide) < len(sets) / 2

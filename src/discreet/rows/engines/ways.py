@@ -253,7 +253,7 @@ class SparkBlocks:
         shapes = [tuple(sizes[i] for i in members) for members in asked]
         cells = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
         columns = [self.columns[i] for i in used]
-        task = count_blocks(self.types, columns, sizes, asked, self.weighted)
+        task = count_blocks(self.types, columns, sizes, asked, self.weighted, self.rows // self.parts)
         tables = self.blocks.select("rows", "block").mapInArrow(task, SLICES)
         parts = self.parts
         while parts > FAN or (parts > 1 and parts * sum(cells) * 8 > DRIVER_BYTES):
