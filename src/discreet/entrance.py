@@ -102,7 +102,7 @@ def open_counter(
 
         if codes is not None:
             raise DataError("codes can be kept only of files, not of an engine's rows: leave out --codes")
-        return PushdownCounter.open(data, schema, weight=weight, limits=limits, unit=unit)
+        return PushdownCounter.open(data, schema, weight=weight, limits=limits, numbers=numbers, unit=unit)
     from discreet.rows.engines.coded import CodedCounter
 
     return CodedCounter.open(
