@@ -62,6 +62,13 @@ def write(network: str, rows: int, path: str, seed: int) -> dict[str, Any]:
     return {"rows": rows, "clock": clock, "cores": cores, "bytes": size, "disk": disk, "peak": peak_mb()}
 
 
+def write_parts(network: str, parts: list[tuple[int, str, int]]) -> dict[str, Any]:
+    """Synthetic rows to several files; one that was cut off is not there, and is made the next time."""
+    net = load_network(network)
+    clock, cores, _ = measure(lambda: [net.sample(rows, rng=seed).write(path) for rows, path, seed in parts])
+    return {"rows": sum(rows for rows, _, _ in parts), "clock": clock, "cores": cores}
+
+
 def open_rows(network: str, path: str, repeats: int) -> dict[str, Any]:
     """Opening a file: every row checked and encoded, the codes held."""
     from discreet.entrance import open_counter
@@ -103,8 +110,8 @@ def open_csv(network: str, path: str, repeats: int) -> dict[str, Any]:
     return {"ratios": ratios, "ours": ours, "theirs": theirs}
 
 
-def release_rows(network: str, folder: str, memory: str, search: bool) -> dict[str, Any]:
-    """One release from a folder of Parquet files: with the graph, or by search."""
+def release_rows(network: str, folder: str, memory: str, search: bool, codes: str) -> dict[str, Any]:
+    """One release from a folder of Parquet files, whose codes are kept: with the graph, or by search."""
     from discreet.entrance import open_airlock
     from discreet.learning.adaptive import adaptive
     from discreet.learning.planned import planned
@@ -112,14 +119,23 @@ def release_rows(network: str, folder: str, memory: str, search: bool) -> dict[s
 
     net = load_network(network)
     warm_up(net.schema)
-    clock, cores, airlock = measure(lambda: open_airlock(folder, net.schema, budget=PureDP(1), memory=memory))
+    clock, cores, airlock = measure(
+        lambda: open_airlock(folder, net.schema, budget=PureDP(1), memory=memory, codes=codes)
+    )
     opened = clock
     learn: Callable[[], Any] = (
         (lambda: adaptive(airlock, spend=1)) if search else (lambda: planned(airlock, net.dag, spend=1))
     )
     learned, more, _ = measure(learn)
     airlock.close()
-    return {"open": opened, "learn": learned, "cores": cores + more, "peak": peak_mb()}
+    return {
+        "open": opened,
+        "learn": learned,
+        "opened": cores,
+        "learned": more,
+        "cores": cores + more,
+        "peak": peak_mb(),
+    }
 
 
 def start_spark(workers: int = 2) -> Any:
@@ -222,6 +238,7 @@ def spread(values: list[float]) -> str:
 
 PARTS: dict[str, Callable[..., dict[str, Any]]] = {
     "write": write,
+    "write_parts": write_parts,
     "open_rows": open_rows,
     "open_csv": open_csv,
     "release_rows": release_rows,

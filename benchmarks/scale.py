@@ -13,7 +13,8 @@ The last lines are the figures promised:
 - `sample_mrows_per_s`: million synthetic rows of Alarm written to Parquet in a second.
 - `engines_agree`: 1 if embedded, Spark's executors and Spark's grouping sets agree cell by cell, people bounded too.
 
-`--rows 1e9` grows the folder up to a billion rows: three gigabytes, and hours on a busy machine.
+`--rows 1e9` grows the folder up to a billion rows: 4 GB of Parquet and 20 GB of codes, and an hour or more on a busy
+machine. With `--folder` it stays, and so does what was measured: run it again, and it goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -37,8 +38,10 @@ from _scale_parts import PART_ROWS, PARTS, spread
 
 LARGE = "child"
 """The network of the large folder: twenty attributes, whose joint table no memory holds."""
-BYTES_PER_ROW = 4
-"""What a row of it takes on disk at most."""
+BYTES_PER_ROW = 24
+"""What a row of it takes on disk at most: 4 in Parquet, 20 as kept codes."""
+KEPT_FREE = 40 * 10**9
+"""Bytes of the disk that are left to others."""
 MEMORY = "256MB"
 """The limit under which the large folder is released: codes of all but the smallest are read again for each pass."""
 
@@ -53,45 +56,60 @@ def run_part(name: str, *arguments: object) -> dict[str, Any]:
 
 
 def choose_sizes(most: int) -> list[int]:
-    """Rows from 10⁶ on, ten times as many each."""
+    """Rows from 10⁶ on, ten times as many each, and `most`."""
     sizes = [10**6]
     while sizes[-1] * 10 <= most:
         sizes.append(sizes[-1] * 10)
-    return sizes
+    return sizes if sizes[-1] == most else [*sizes, most]
 
 
 def write_folder(folder: Path, rows: int) -> None:
     """Parquet files with so many rows together, no two of them the same; those that are there stay."""
     needed = rows * BYTES_PER_ROW
-    if shutil.disk_usage(folder).free < 2 * needed:
-        raise SystemExit(f"{rows:,} rows take {needed / 1e9:.0f} GB, and the disk has not twice that free")
-    have = 0
+    if shutil.disk_usage(folder).free < needed + KEPT_FREE:
+        raise SystemExit(
+            f"{rows:,} rows take {needed / 1e9:.0f} GB, and the disk has not {KEPT_FREE / 1e9:.0f} GB more"
+        )
+    missing = []
     for part in range(-(-rows // PART_ROWS)):
-        size = min(PART_ROWS, rows - have)
+        size = min(PART_ROWS, rows - part * PART_ROWS)
         path = folder / f"part{part:04}-{size}.parquet"
         if not path.exists():
             for shorter in folder.glob(f"part{part:04}-*.parquet"):
                 shorter.unlink()
-            run_part("write", LARGE, size, str(path), part)
-        have += size
+            missing.append((size, str(path), part))
+    if missing:
+        made = run_part("write_parts", LARGE, missing)
+        print(
+            f"  {made['rows']:>13,} rows written  {made['clock']:.2f} s, cores {made['cores']:.2f} s",
+            flush=True,
+        )
 
 
 def release_sizes(folder: Path, most: int, step: Callable[[], None]) -> list[dict[str, Any]]:
-    """A release with the graph and one by search at every size."""
-    found = []
+    """A release with the graph, which keeps the codes, and one by search, which finds them, at every size."""
+    known = folder / "measured.json"
+    found: list[dict[str, Any]] = json.loads(known.read_text()) if known.exists() else []
     for rows in choose_sizes(most):
-        write_folder(folder, rows)
         for search in (False, True):
-            part = run_part("release_rows", LARGE, str(folder), MEMORY, search)
-            found.append({"rows": rows, "search": search, **part})
+            part = next((one for one in found if (one["rows"], one["search"]) == (rows, search)), None)
+            if part is None:
+                (folder / "rows").mkdir(exist_ok=True)
+                write_folder(folder / "rows", rows)
+                part = run_part(
+                    "release_rows", LARGE, str(folder / "rows"), MEMORY, search, str(folder / "codes")
+                )
+                part = {"rows": rows, "search": search, **part}
+                found.append(part)
+                known.write_text(json.dumps(found))
             way = "by search     " if search else "with the graph"
             print(
                 f"  {rows:>13,} rows {way}  open {part['open']:8.2f} s  learn {part['learn']:8.2f} s  "
-                f"cores {part['cores']:8.2f} s  peak {part['peak']:.0f} MB",
+                f"cores {part['opened']:8.2f} + {part['learned']:8.2f} s  peak {part['peak']:.0f} MB",
                 flush=True,
             )
             step()
-    return found
+    return [part for part in found if part["rows"] <= most]
 
 
 def judge_linearity(found: list[dict[str, Any]]) -> float:
@@ -112,6 +130,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes, in less than a minute")
     parser.add_argument("--rows", type=float, default=1e8, help="rows of the largest folder, from 1e6 to 1e9")
     parser.add_argument("--only", choices=["open", "engines", "large", "write"], help="one part of it")
+    parser.add_argument("--folder", type=Path, help="where the large folder is made, and stays")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for the CSV")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -134,8 +153,8 @@ def main() -> None:
         if only in (None, "engines"):
             lines += race(folder, quick, step)
         if only in (None, "large"):
-            large = folder / "large"
-            large.mkdir()
+            large = arguments.folder or folder / "large"
+            large.mkdir(exist_ok=True)
             print(f"Releases of {LARGE}'s rows from Parquet, memory limit {MEMORY}:")
             found = release_sizes(large, most, step)
             lines += [

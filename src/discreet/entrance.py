@@ -57,6 +57,7 @@ def open_counter(
     unit: Unit = Unit.ADD_REMOVE,
     max_rows: int = MAX_ROWS,
     threads: int | None = None,
+    codes: str | os.PathLike[str] | None = None,
 ) -> Counter:
     """The engine for this data, with every row already checked against the schema.
 
@@ -69,7 +70,8 @@ def open_counter(
     weights, each of them cut off at what the `unit` allows, if it is one of rows with weights.
     `numbers` names columns that may be summed, each a number in every row; `texts` names those whose values, which
     nobody has declared, may be found through a threshold. Of each person of the `unit` at most so many
-    rows count as it says.
+    rows count as it says. `codes` is a folder for the codes of a file, which hold its rows: they are kept there for the
+    next time, and used as long as the content of the file is the same.
     """
     limits = Limits(read_memory(memory), max_rows, threads)
     if isinstance(numbers, str):
@@ -98,11 +100,13 @@ def open_counter(
     if _lives_elsewhere(data):
         from discreet.rows.engines.pushdown import PushdownCounter
 
-        return PushdownCounter.open(data, schema, weight=weight, limits=limits, unit=unit)
+        if codes is not None:
+            raise DataError("codes can be kept only of files, not of an engine's rows: leave out --codes")
+        return PushdownCounter.open(data, schema, weight=weight, limits=limits, numbers=numbers, unit=unit)
     from discreet.rows.engines.coded import CodedCounter
 
     return CodedCounter.open(
-        data, schema, weight=weight, limits=limits, numbers=numbers, texts=texts, unit=unit
+        data, schema, weight=weight, limits=limits, numbers=numbers, texts=texts, unit=unit, codes=codes
     )
 
 
@@ -194,6 +198,7 @@ def open_airlock(
     request: str = "",
     sets: Sequence[Sequence[str]] = (),
     memory: int | str | None = None,
+    codes: str | os.PathLike[str] | None = None,
     numbers: Sequence[str] = (),
     texts: Sequence[str] = (),
     words: Mapping[str, Any] | None = None,
@@ -245,6 +250,7 @@ def open_airlock(
             numbers=numbers,
             texts=texts,
             unit=protected,
+            codes=codes,
         )
         stack.callback(counter.close)
         counter.check(list(sets))

@@ -9,6 +9,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,11 @@ import pytest
 from scipy.stats import binomtest
 
 from chance import SURE
+from discreet.core.counter import TrueCounts
 from discreet.entrance import count_rows_of_people, open_counter
+from discreet.papers.estimators.sums import BoundedColumn, count_steps
+from discreet.papers.parameters.subsample import Subsampling
+from discreet.rows.engines import ways
 from discreet.rows.engines.ibis_codes import FEW
 from discreet.rows.engines.pushdown import PushdownCounter
 from discreet.rows.engines.ways import GroupingSets, HeldRows, SparkBlocks
@@ -424,3 +429,85 @@ def _write_people(kind: str, tmp_path: Path) -> Any:
             PEOPLE.to_pandas().to_sql("people", connection, index=False)
         data = f"{tmp_path / 'people.db'}::people"
     return data
+
+
+def test_engines_sum_the_same_steps(engine: Engine) -> None:
+    """Integers and floats are clipped, rounded and added up here: the very sums of a file, with weights or without."""
+    rng = np.random.default_rng(5)
+    rows = pa.table(
+        {
+            "g": pa.array(["x", "y"] * 150),
+            "whole": pa.array(rng.integers(-(2**40), 2**40, 300)),
+            "real": pa.array(rng.choice([0.1, 0.25, -0.0, 0.0, 1e300, -math.inf, 0.30000000000000004], 300)),
+            "n": pa.array(rng.integers(0, 5, 300), pa.int32()),
+        }
+    )
+    schema = Schema.of({"g": ["x", "y"]})
+    columns = [BoundedColumn("whole", -(2**20), 2**39, 7), BoundedColumn("real", 0, "0.3", "0.1")]
+    there = engine(rows)
+    for weight in (None, "n"):
+        sums = [
+            count_steps(
+                columns,
+                TrueCounts(
+                    open_counter(data, schema, weight=weight, numbers=["real", "whole"]), schema.sizes
+                ),
+            )
+            for data in (rows, there)
+        ]
+        assert sums[0] == sums[1] != [0, 0]
+    with pytest.raises(DataError, match="cannot sum 'n'; columns opened as numbers: 'real'"):
+        open_counter(there, schema, numbers=["real"]).check_numbers(["n"])
+    with pytest.raises(DataError, match=r"type string.*cast it there"):
+        open_counter(there, schema, numbers=["g"])
+    with pytest.raises(TooLarge, match="distinct values"):
+        open_counter(there, schema, numbers=["whole"], memory=2000)
+
+
+def test_a_number_that_is_missing_is_refused_in_engines(engine: Engine) -> None:
+    """As in a file, and before anything is asked."""
+    there = engine(pa.table({"g": ["x", "x"], "v": pa.array([1, None], pa.int64())}))
+    with pytest.raises(DataError, match="a value is missing"):
+        open_counter(there, Schema.of({"g": ["x"]}), numbers=["v"])
+
+
+def test_secret_samples_of_engines_follow_the_law(engine: Engine) -> None:
+    """A coin for each row, or so many of them, drawn here from the distinct rows; refused on Spark, beforehand."""
+    rows = pa.table({"g": ["x"] * 600 + ["y"] * 200, "h": ["p", "q"] * 400})
+    counter = open_counter(engine(rows), Schema.of({"g": ["x", "y"], "h": ["p", "q"]}))
+    coins = Subsampling(Fraction(1, 4), Unit.ADD_REMOVE)
+    assert isinstance(counter, PushdownCounter)
+    if not isinstance(counter._way, HeldRows):
+        with pytest.raises(DataError, match="a task that it repeats draws others"):
+            counter.check([("g",)], coins)
+        return
+    kept = np.zeros(2)
+    for _ in range(50):
+        both, one, whole = counter.count([("h", "g"), ("g",), ()], coins)
+        np.testing.assert_array_equal(both.values.sum(axis=0), one.values)
+        assert whole.values == one.values.sum()
+        kept += one.values
+    for found, copies in zip(kept, (600, 200), strict=True):
+        assert binomtest(int(found), 50 * copies, 0.25).pvalue > 1 - SURE
+    fixed = counter.count([("g",)], Subsampling(Fraction(1, 8), Unit.REPLACE_ONE))[0]
+    assert fixed.values.sum() == 100
+
+
+@pytest.mark.parametrize("coins", [1, 3, 7, 2**24])
+def test_copies_are_thinned_one_by_one(monkeypatch: pytest.MonkeyPatch, coins: int) -> None:
+    """Whatever number of coins is thrown at a time, each copy has its own."""
+    monkeypatch.setattr(ways, "COINS", coins)
+    thrown: list[int] = []
+
+    class Alternating:
+        unit = Unit.ADD_REMOVE
+
+        def draw(self, rows: int) -> Any:
+            thrown.extend(range(len(thrown), len(thrown) + rows))
+            return np.array([copy % 3 == 0 for copy in thrown[-rows:]])
+
+    weights = np.array([1, 5, 2, 0, 9, 1])
+    owners = np.repeat(np.arange(6), weights)
+    wanted = np.bincount(owners[::3], minlength=6)
+    np.testing.assert_array_equal(ways.thin(weights, Alternating()), wanted)  # type: ignore[arg-type]
+    assert thrown == list(range(18))

@@ -11,13 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.learning.learner import (
-    CHOOSY,
-    OF_POSTERIORS,
-    WITHOUT_GRAPH,
-    choose_learner,
-    learn_network,
-)
+from discreet.learning.learner import CHOOSY, OF_POSTERIORS, WITHOUT_GRAPH, choose_learner, learn_network
 from discreet.networks.formats.release import Release as Document
 from discreet.networks.formats.release import describe_words, list_software, make_release, write_release
 from discreet.networks.formats.release import read as read_file
@@ -251,6 +245,7 @@ def release(
     options: Mapping[str, Any] | None = None,
     request: str | None = None,
     memory: int | str | None = None,
+    codes: str | os.PathLike[str] | None = None,
     accept_guesses: bool = False,
     progress: Progress | None = None,
     about: About | Mapping[str, str] | str | os.PathLike[str] | None = None,
@@ -269,7 +264,8 @@ def release(
     A draft whose guesses nobody has reviewed is refused, unless `accept_guesses` says that what it took from the rows
     may be published. `learner` and its `options` are those of `discreet.learn`; `progress` is told how far a search for
     the graph is. A `plan` that custodians share (`discreet.agree`) stands for schema, graph, unit and cost; then
-    the account is a custodian of it, and the release a part for `discreet.combine`.
+    the account is a custodian of it, and the release a part for `discreet.combine`. In the folder `codes` those of the
+    rows are kept for the next time, private like the rows.
     `about` is what you say of it yourself (title, description, population, period, collection, contact,
     licence): a mapping, or the path of a TOML file. It is published with the release.
     A `witness` is a file or folder elsewhere with releases or anchors of the ledger: one that was rolled back behind
@@ -341,6 +337,7 @@ def release(
         create=create,
         sets=() if dag is None else dag.families(),
         memory=memory,
+        codes=codes,
         words=describe_words(words, list_software()),
         inspect=inspect,
     ) as airlock:

@@ -85,6 +85,14 @@ def release(
         ),
     ] = False,
     memory: Annotated[str | None, typer.Option(help="Memory for counting, e.g. 512MB.")] = None,
+    codes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep the rows' codes there, so that the next release opens the same files faster. Private like the "
+            "rows.",
+        ),
+    ] = None,
     about: Annotated[
         Path | None,
         typer.Option(
@@ -148,6 +156,7 @@ def release(
             create=create_ledger,
             request=request,
             memory=memory,
+            codes=codes,
             progress=progress,
             about=words,
             witness=witness,

@@ -103,9 +103,13 @@ class Column:
         import pyarrow as pa
 
         known = [value for value in self.values if value is not None]
-        places = np.cumsum([value is not None for value in self.values], dtype=np.int32) - 1
-        absent = np.array([value is None for value in self.values])[codes] if self.nullable else None
-        index = pa.array(places[codes], mask=absent)
+        # As they are, if they can be: a copy costs more than all the rest, for its pages are new to the process.
+        bytewise = codes.dtype == np.uint8 and len(known) <= 128
+        index = pa.array(codes.view(np.int8) if bytewise else codes.astype(np.int32))
+        if self.nullable:
+            places = np.cumsum([value is not None for value in self.values], dtype=np.int32) - 1
+            absent = np.array([value is None for value in self.values])[codes]
+            index = pa.array(places[codes], mask=absent)
         return pa.DictionaryArray.from_arrays(index, pa.array(known, pa.string()))
 
     def _spell(self) -> tuple[str | None, ...]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.counter import Numbers, Sample
+from discreet.rows.engines.kept_codes import KeptCodes, Shelf
 from discreet.rows.limits import Limits
 from discreet.rows.readers.batches import Batch, Reader
 from discreet.rows.readers.duck import DuckReader, open_reader
@@ -68,22 +71,45 @@ class CodedCounter:
         numbers: Sequence[str] = (),
         texts: Sequence[str] = (),
         unit: Unit = Unit.ADD_REMOVE,
+        codes: str | os.PathLike[str] | None = None,
     ) -> CodedCounter:
-        """A counter over a path, a `(connection, table)` pair, an Arrow table or dataset, or a frame."""
+        """A counter over a path, a `(connection, table)` pair, an Arrow table or dataset, or a frame.
+
+        With a folder for `codes`, they are kept there, and taken from there if they are of the same content.
+        """
+        if codes is not None and (numbers or texts):
+            raise DataError("kept codes hold no numbers and no texts: leave out --codes")
+        shelf = None if codes is None else Shelf.of(codes, data, schema, weight, unit)
+        if shelf is not None and (kept := shelf.find()) is not None:
+            return cls(kept, schema, weighted=shelf.weighted, limits=limits)
         reader = open_reader(data, schema, weight, limits, (*numbers, *texts), unit.person)
+        shown = CappedReader(reader, unit.at_most) if unit.weight else reader
+        people = unit if unit.person else None
         try:
-            return cls(
-                CappedReader(reader, unit.at_most) if unit.weight else reader,
+            if shelf is not None and people is None:  # kept while they are read for the first time
+                return cls(cls._keep(shelf, shown), schema, weighted=shelf.weighted, limits=limits)
+            counter = cls(
+                shown,
                 schema,
                 weighted=weight is not None,
                 limits=limits,
                 numbers=numbers,
                 texts=texts,
-                people=unit if unit.person else None,
+                people=people,
             )
+            if shelf is None:
+                return counter
+            return cls(cls._keep(shelf, counter), schema, weighted=shelf.weighted, limits=limits)
         except BaseException:
             reader.close()
             raise
+
+    @staticmethod
+    def _keep(shelf: Shelf, rows: Reader | CodedCounter) -> KeptCodes:
+        """The codes of all rows, now in a file."""
+        kept = shelf.keep(rows.read(shelf.schema.names))
+        rows.close()
+        return kept
 
     @property
     def rows(self) -> int:
@@ -136,7 +162,14 @@ class CodedCounter:
             columns = self._pack(names)
             counted = count_packed(columns, self._rows, places)
             return [Table(members, values) for members, values in zip(asked, counted, strict=True)]
-        tally = Tally(sizes, places, weighted=self._weighted, threads=self._limits.threads)
+        tally = Tally(
+            sizes,
+            places,
+            weighted=self._weighted,
+            threads=self._limits.threads,
+            rows=self._rows,
+            most_cells=self._limits.cells - sum(math.prod(sizes[i] for i in members) for members in places),
+        )
         rows = 0
         for batch in self.read(names):
             if chosen is None:
@@ -227,7 +260,11 @@ class CodedCounter:
         width = sum(attribute.dtype.itemsize for attribute in self._schema) + 8 * self._weighted
         kept: list[Batch] | None = []
         rows = units = 0
-        for batch in self._reader.read(names):
+        batches: Iterable[Batch] = self._reader.read(names)
+        if isinstance(self._reader, KeptCodes) and self._reader.rows * width > self._limits.codes:
+            kept, batches, rows, units = None, (), self._reader.rows, self._reader.units
+            self._limits.require_rows(self._reader.label, max(rows, units))
+        for batch in batches:
             rows += batch.rows
             units += batch.rows if batch.weights is None else int(batch.weights.sum())
             self._limits.require_rows(self._reader.label, max(rows, units))

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from discreet.rows.engines.covering import cover, take_margins
 from discreet.rows.limits import choose_threads
 from discreet.values.errors import DataError, TableError
 from discreet.values.table import count_cells
@@ -68,9 +69,24 @@ class Layout:
 
 
 class Tally:
-    """Exact counts that grow batch by batch; each thread fills its own histogram, so nothing is locked."""
+    """Exact counts that grow batch by batch; each thread fills its own histogram, so nothing is locked.
 
-    __slots__ = ("_layout", "_private", "_seen", "_sizes", "_threads", "_totals", "_used", "_weighted")
+    `rows` says about how many are to come: for many of them, wide tables are counted, of which those asked for are
+    margins, if all of them together have no more than `most_cells`.
+    """
+
+    __slots__ = (
+        "_layout",
+        "_places",
+        "_private",
+        "_seen",
+        "_sizes",
+        "_threads",
+        "_totals",
+        "_used",
+        "_weighted",
+        "_wide",
+    )
 
     def __init__(
         self,
@@ -79,12 +95,16 @@ class Tally:
         *,
         weighted: bool = False,
         threads: int | None = None,
+        rows: int = 0,
+        most_cells: int = PRIVATE_CELLS,
     ) -> None:
         used = sorted({column for members in sets for column in members})
         place = {column: i for i, column in enumerate(used)}
         self._used = used
         self._sizes = [int(sizes[column]) for column in used]
-        self._layout = Layout.of(self._sizes, [[place[column] for column in members] for members in sets])
+        self._places = [tuple(place[column] for column in members) for members in sets]
+        self._wide = cover(self._sizes, self._places, rows, min(most_cells, PRIVATE_CELLS))
+        self._layout = Layout.of(self._sizes, self._wide)
         self._weighted = weighted
         self._threads = 1 if self._layout.cells > PRIVATE_CELLS else choose_threads(threads)
         self._totals = np.zeros(self._layout.cells, dtype=np.int64)
@@ -113,10 +133,11 @@ class Tally:
         """The tables counted so far."""
         self._flush()
         bases = self._layout.bases
-        return [
-            self._totals[bases[i] : bases[i + 1]].reshape(shape).copy()
+        counted = [
+            self._totals[bases[i] : bases[i + 1]].reshape(shape)
             for i, shape in enumerate(self._layout.shapes)
         ]
+        return take_margins(self._wide, counted, self._places)
 
     def _add_counts(self, columns: Sequence[Codes], start: int, stop: int) -> None:
         if self._seen + (stop - start) > FLUSH:

@@ -10,17 +10,19 @@ import numpy as np
 
 from discreet.core.counter import Numbers, Sample
 from discreet.rows.engines.addresses import open_table
+from discreet.rows.engines.coded import MOST_SAMPLED
 from discreet.rows.engines.ibis_codes import encode_columns
+from discreet.rows.engines.ibis_numbers import fetch_numbers
 from discreet.rows.engines.ibis_people import bound_people, write_ids
 from discreet.rows.engines.ways import GroupingSets, HeldRows, SparkBlocks, Way, fetch
 from discreet.rows.limits import MAX_WEIGHT, Limits
 from discreet.rows.readers.batches import refuse_weight
 from discreet.rows.readers.sources import place_columns
-from discreet.values.errors import AirlockError, DataError, import_extra
+from discreet.values.errors import AirlockError, DataError, TooLarge, import_extra
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.table import CountedTables, Table
-from discreet.values.text import show
+from discreet.values.text import list_some, show
 from discreet.values.unit import Unit
 
 
@@ -32,25 +34,43 @@ class PushdownCounter:
         "_known",
         "_label",
         "_limits",
+        "_names",
+        "_numbers",
         "_release",
-        "_remembered",
         "_schema",
         "_units",
         "_way",
     )
 
     def __init__(
-        self, way: Way, schema: Schema, units: int, *, limits: Limits, label: str, release: Callable[[], None]
+        self,
+        way: Way,
+        schema: Schema,
+        units: int,
+        *,
+        limits: Limits,
+        label: str,
+        release: Callable[[], None],
+        names: Sequence[str] = (),
+        numbers: Numbers | None = None,
     ) -> None:
-        """A counter of rows that were checked."""
+        """A counter of rows that were checked; `numbers` are those of the number columns with these `names`."""
         self._way, self._schema, self._units, self._limits = way, schema, units, limits
         self._label, self._release = label, release
+        self._names, self._numbers = tuple(names), numbers
         self._closed = False
         self._known = CountedTables(schema.sizes)
 
     @classmethod
     def open(
-        cls, data: Any, schema: Schema, *, weight: str | None, limits: Limits, unit: Unit = Unit.ADD_REMOVE
+        cls,
+        data: Any,
+        schema: Schema,
+        *,
+        weight: str | None,
+        limits: Limits,
+        numbers: Sequence[str] = (),
+        unit: Unit = Unit.ADD_REMOVE,
     ) -> PushdownCounter:
         """A counter over an Ibis table, a Spark frame, or a text such as 'postgresql://host/db::table'.
 
@@ -59,11 +79,15 @@ class PushdownCounter:
         import_extra("ibis", "counting inside a database", "pushdown")
         table, label, release = open_table(data)
         try:
-            way, units = _Opening(table, schema, weight, limits, label, unit).find_way()
+            opening = _Opening(table, schema, weight, limits, label, unit)
+            way, units = opening.find_way()
+            values = opening.fetch_numbers(numbers) if numbers else None
         except BaseException:
             release()
             raise
-        return cls(way, schema, units, limits=limits, label=label, release=release)
+        return cls(
+            way, schema, units, limits=limits, label=label, release=release, names=numbers, numbers=values
+        )
 
     @property
     def rows(self) -> int:
@@ -73,11 +97,17 @@ class PushdownCounter:
     def check(self, sets: Sequence[Sequence[str]], sample: Sample | None = None) -> None:
         """Refuse what `count` would refuse, without asking the engine."""
         self._limits.require_request(self._schema, sets)
-        if sample is not None:
+        if sample is None:
+            return
+        if not isinstance(self._way, HeldRows) or self._way.weighted:
             raise DataError(
-                f"{self._label}: a secret sample cannot be drawn inside a database, whose random numbers can be "
-                "predicted; read the rows from a file or a frame"
+                f"{self._label}: a secret sample can be drawn only where the database's distinct rows are held here: "
+                "its random numbers can be predicted, and a task that it repeats draws others; raise the memory limit "
+                "(--memory), or read the rows, without weights, from a file or a frame"
             )
+        if sample.unit == Unit.REPLACE_ONE and self._units > MOST_SAMPLED:
+            raise TooLarge(f"a sample of fixed size takes at most {MOST_SAMPLED:,} rows")
+        sample.require_rows(self._units)
 
     def count(self, sets: Sequence[Sequence[str]], sample: Sample | None = None) -> list[Table]:
         """One exact int64 table for each attribute set, axes in the order asked; one pass for all that are new."""
@@ -85,6 +115,9 @@ class PushdownCounter:
             raise AirlockError("the data is closed; open it again")
         self.check(sets, sample)
         asked = self._limits.require_request(self._schema, sets)
+        if sample is not None:
+            assert isinstance(self._way, HeldRows)
+            return self._way.sample(asked, sample)
         return self._known.count(asked, self._count)
 
     def _count(self, sets: list[tuple[str, ...]]) -> list[Table]:
@@ -100,13 +133,22 @@ class PushdownCounter:
         return tables
 
     def check_numbers(self, names: Sequence[str]) -> None:
-        """Refuse: engines round and clip in ways of their own, and the sensitivity of a sum hangs on both."""
-        raise DataError(f"{self._label}: columns can be summed only from a file or a frame")
+        """Refuse a column that was not opened as a number."""
+        for name in names:
+            if name not in self._names:
+                opened = list_some(self._names) if self._names else "none"
+                raise DataError(
+                    f"{self._label}: cannot sum {show(name)}; columns opened as numbers: {opened}"
+                )
 
     def read_numbers(self, names: Sequence[str]) -> Iterator[Numbers]:
-        """Refused, as `check_numbers` says."""
+        """The distinct values of number columns, as they were at opening, and how often each is there."""
+        if self._closed:
+            raise AirlockError("the data is closed; open it again")
         self.check_numbers(names)
-        yield from ()
+        assert self._numbers is not None
+        values, weights = self._numbers
+        yield [values[self._names.index(name)] for name in names], weights
 
     def count_values(self, columns: Sequence[str]) -> list[dict[str, int]]:
         """Refuse: which texts are equal is the engine's own opinion."""
@@ -130,7 +172,7 @@ class PushdownCounter:
     def close(self) -> None:
         """Let go of the engine."""
         if not self._closed:
-            self._closed = True
+            self._closed, self._numbers = True, None
             self._known.forget()
             self._way.close()
             self._release()
@@ -187,7 +229,23 @@ class _Opening:
         else:
             rows = replace(rows, units=self._check(joined, coded, wanted[: len(coded)]))
         held = None if on_spark else rows.fetch_distinct(self.limits)
-        return (rows if held is None else HeldRows(held, schema)), rows.units
+        weighted = weight is not None or unit.average
+        return (rows if held is None else HeldRows(held, schema, weighted)), rows.units
+
+    def fetch_numbers(self, names: Sequence[str]) -> Numbers:
+        """The distinct values of number columns, held here."""
+        import ibis
+
+        wanted = (*names, *filter(None, (self.weight,)))
+        place_columns(self.label, self.table.columns, wanted)
+        given = self.table.select(**{f"x{i}": self.table[name] for i, name in enumerate(wanted)})
+        worth = ibis.literal(1, type="int64")
+        if self.weight is not None:
+            worth = _require_weight(self.label, self.weight, given[f"x{len(names)}"]).fill_null(0)
+            if self.unit.weight:
+                worth = (worth > self.unit.at_most).ifelse(self.unit.at_most, worth)
+        columns = [f"x{i}" for i in range(len(names))]
+        return fetch_numbers(self.label, given, names, columns, worth, self.limits)
 
     def _leave_out(self, table: Any, coded: dict[str, Any]) -> Any:
         """The table without the records that are left out, each for its own values alone."""

@@ -75,17 +75,18 @@ def count_blocks(
     sizes: Sequence[int],
     sets: Sequence[tuple[int, ...]],
     weighted: bool,
+    rows: int,
 ) -> Task:
-    """The tables of a partition's blocks, in slices; a column is one of the block's, perhaps looked up in a list."""
+    """The tables of a partition's blocks, of about so many rows, in slices; columns may be looked up in a list."""
 
     def count(batches: Iterator[Any]) -> Iterator[Any]:
         from discreet.rows.engines.kernels import Tally
 
-        tally = Tally(sizes, sets, weighted=weighted, threads=1)
+        tally = Tally(sizes, sets, weighted=weighted, threads=1, rows=rows)
         seen = False
         for batch in batches:
-            for rows, block in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
-                codes, weights = _cut_block(memoryview(block.as_buffer()), rows, types, weighted)
+            for length, block in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+                codes, weights = _cut_block(memoryview(block.as_buffer()), length, types, weighted)
                 tally.add([_recode(codes[place], lookup) for place, lookup in columns], weights)
                 seen = True
         if seen:

@@ -15,12 +15,15 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core.counter import Sample
 from discreet.rows.engines.coded import CodedCounter
 from discreet.rows.limits import Limits
 from discreet.rows.readers.recoded import CodesReader
 from discreet.values.errors import DataError
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
+from discreet.values.table import Table
+from discreet.values.unit import Unit
 
 Counts = npt.NDArray[np.int64]
 Set = tuple[int, ...]
@@ -30,6 +33,8 @@ FAN = 32
 """Tables that are added up in one place; more go through one more level of the tree."""
 DRIVER_BYTES = 2**27
 """Bytes of tables that come to the driver at a time, unless those of two parts are more."""
+COINS = 2**24
+"""Coins that are thrown at a time for a secret sample."""
 FEW_BLOCKS = 16
 """Blocks of codes that Spark hands to a task at a time: by default it would be ten thousand."""
 
@@ -140,6 +145,8 @@ class HeldRows:
 
     counter: CodedCounter
     schema: Schema
+    weighted: bool = False
+    """Whether the rows had weights before they were counted."""
 
     def count(self, sets: Sequence[Set]) -> list[Counts]:
         """One table for each set."""
@@ -148,11 +155,41 @@ class HeldRows:
 
     def encode(self, encoding: Encoding) -> HeldRows:
         """The same rows over the attributes of the view."""
-        return HeldRows(self.counter.encode(encoding), encoding.view)
+        return HeldRows(self.counter.encode(encoding), encoding.view, self.weighted)
+
+    def sample(self, sets: Sequence[tuple[str, ...]], sample: Sample) -> list[Table]:
+        """The tables of one secret sample of the rows: of each distinct one as many as are in it."""
+        from discreet.rows.engines.kernels import Tally
+
+        names = self.schema.names
+        places = [[names.index(name) for name in members] for members in sets]
+        tally = Tally([attribute.size for attribute in self.schema], places, weighted=True)
+        batches = list(self.counter.read(names))
+        weights = np.concatenate([np.zeros(0, np.int64), *(found.weights for found in batches)])
+        kept, start = thin(weights, sample), 0
+        for batch in batches:
+            tally.add(batch.codes, kept[start : start + batch.rows])
+            start += batch.rows
+        return [Table(tuple(members), values) for members, values in zip(sets, tally.finish(), strict=True)]
 
     def close(self) -> None:
         """Forget the rows."""
         self.counter.close()
+
+
+def thin(weights: Counts, sample: Sample) -> Counts:
+    """How many of each row's copies are in the sample; coins are thrown for so many copies at a time as fit."""
+    ends = np.cumsum(weights)
+    copies = int(weights.sum())
+    step = copies if sample.unit == Unit.REPLACE_ONE else COINS
+    before, kept = 0, np.zeros(len(weights) + 1, dtype=np.int64)
+    for start in range(0, copies, max(step, 1)):
+        stop = min(copies, start + step)
+        sums = np.cumsum(sample.draw(stop - start), dtype=np.int64)
+        low, high = np.searchsorted(ends, (start, stop), side="right")
+        kept[low + 1 : high + 1] = before + sums[ends[low:high] - start - 1]
+        before += int(sums[-1])
+    return np.diff(kept)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -253,7 +290,7 @@ class SparkBlocks:
         shapes = [tuple(sizes[i] for i in members) for members in asked]
         cells = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
         columns = [self.columns[i] for i in used]
-        task = count_blocks(self.types, columns, sizes, asked, self.weighted)
+        task = count_blocks(self.types, columns, sizes, asked, self.weighted, self.rows // self.parts)
         tables = self.blocks.select("rows", "block").mapInArrow(task, SLICES)
         parts = self.parts
         while parts > FAN or (parts > 1 and parts * sum(cells) * 8 > DRIVER_BYTES):

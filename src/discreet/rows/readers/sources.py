@@ -113,15 +113,8 @@ def open_path(path: str, wanted: Sequence[str], limits: Limits) -> Source:
 
     How a CSV file is written can be said behind a question mark: 'file.csv?separator=;&decimal=,&encoding=cp1252'.
     """
-    said: Mapping[str, str] = {}
-    sheet: str | None = None
-    if look_up_path(path) == "nothing":
-        if (found := _SAID.fullmatch(path)) is not None:
-            path, said = found[1], dict(part.split("=", 1) for part in found[2].split("&"))
-        base, mark, name = path.rpartition("::")
-        if mark and is_excel(base):
-            path, sheet = base, name
-    files = _find_files(path)
+    path, said, sheet = split_path(path)
+    files = find_files(path)
     label = name_path(path if len(files) > 1 else files[0].name)
     for file in files:
         if file.stat().st_size == 0:
@@ -146,6 +139,17 @@ def open_path(path: str, wanted: Sequence[str], limits: Limits) -> Source:
     else:
         raise DataError(f"{label}: unknown kind of file {show(ending)}; allowed are {KINDS}")
     return open_arrow(label, table, wanted, limits, (files[0],))
+
+
+def split_path(path: str) -> tuple[str, Mapping[str, str], str | None]:
+    """The path itself, what is said of a CSV file behind a question mark, and the sheet behind '::'."""
+    if look_up_path(path) != "nothing":
+        return path, {}, None
+    said: Mapping[str, str] = {}
+    if (found := _SAID.fullmatch(path)) is not None:
+        path, said = found[1], dict(part.split("=", 1) for part in found[2].split("&"))
+    base, mark, name = path.rpartition("::")
+    return (base, said, name) if mark and is_excel(base) else (path, said, None)
 
 
 def is_excel(path: str) -> bool:
@@ -324,7 +328,8 @@ def _is_aside(place: Path) -> bool:
     return any(part.startswith((".", "_")) for part in place.parts)
 
 
-def _find_files(path: str) -> tuple[Path, ...]:
+def find_files(path: str) -> tuple[Path, ...]:
+    """The file at a path, or the Parquet files in a folder or of a pattern, in order."""
     kind, name = look_up_path(path), name_path(path)
     if kind == "directory":
         inside = (file for file in Path(path).rglob("*") if find_ending(file.name) in PARQUET_ENDINGS)

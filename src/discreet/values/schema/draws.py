@@ -33,8 +33,10 @@ def draw_values(schema: Schema, codes: Mapping[str, Array], shares: Mapping[str,
     found: dict[str, Array] = {}
     low, high = {}, {}
     linked = close_order(schema)
-    rows = {name: np.minimum(codes[name], len(schema[name].values) - 1) for name in codes}
-    for name in dict.fromkeys(name for pair in linked for name in pair[:2]):
+    ordered = dict.fromkeys(name for pair in linked for name in pair[:2])
+    drawn = [found.name for found in schema if found.bins is not None or found.name in ordered]
+    rows = {name: np.minimum(codes[name], len(schema[name].values) - 1) for name in drawn}
+    for name in ordered:
         least, greatest = find_ranges(schema[name])
         low[name], high[name] = least[rows[name]], greatest[rows[name]]
     there = {name: codes[name] < len(schema[name].values) for name in low}
@@ -54,7 +56,6 @@ def draw_values(schema: Schema, codes: Mapping[str, Array], shares: Mapping[str,
             found.pop(name, None)
         elif name not in found:
             found[name] = _count_alone(attribute, rows[name], shares[name])
-    ordered = {name for pair in linked for name in pair[:2]}
     return {
         name: _finish(schema[name], counts) if name in ordered else _pin(schema[name], rows[name], counts)
         for name, counts in found.items()
