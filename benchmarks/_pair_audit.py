@@ -21,10 +21,33 @@ from discreet.values.table import Table
 from discreet.values.unit import Unit
 
 
-def measure_shift(inside: np.ndarray, outside: np.ndarray) -> tuple[float, float]:
-    """μ between two samples of one statistic, in standard deviations, and its standard error."""
+def measure_shift(inside: np.ndarray, outside: np.ndarray) -> float:
+    """μ between two samples of one statistic, in standard deviations."""
     spread = math.sqrt((inside.var(ddof=1) + outside.var(ddof=1)) / 2)
-    return float((inside.mean() - outside.mean()) / spread), math.sqrt(1 / len(inside) + 1 / len(outside))
+    return float((inside.mean() - outside.mean()) / spread)
+
+
+def jackknife(lines: np.ndarray, each: int, statistic: Callable[[np.ndarray], float]) -> float:
+    """The standard error of a statistic of releases of so many lines each: those of one release hang together."""
+    releases = lines.reshape(-1, each, lines.shape[1])
+    parts = np.array_split(np.arange(len(releases)), min(GROUPS, len(releases)))
+    left = [statistic(np.delete(releases, part, axis=0).reshape(-1, lines.shape[1])) for part in parts]
+    return math.sqrt((len(parts) - 1) * float(np.var(left)))
+
+
+GROUPS = 40
+"""Releases are left out in so many groups to see how far a share would move."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """How much of a claim the attacker gets, and its standard error."""
+
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ± {self.error:.3f}"
 
 
 @dataclass(frozen=True)
@@ -111,36 +134,51 @@ def attack_some(setting: Setting, runs: int, seed: int) -> np.ndarray:
     return np.concatenate([attack_once(setting, rng) for _ in range(runs)])
 
 
-def attack_search(setting: Setting, runs: int) -> tuple[np.ndarray, np.ndarray]:
-    """What so many releases tell of the canaries that are in, and of the others."""
+def attack_search(setting: Setting, runs: int) -> np.ndarray:
+    """What so many releases tell, release by release."""
     parts = 4
     with ProcessPoolExecutor(max_workers=2) as pool:
         asked = [pool.submit(attack_some, setting, math.ceil(runs / parts), seed) for seed in range(parts)]
-        found = np.concatenate([part.result() for part in asked])
-    coins = found[:, 0] > 0
-    return found[coins, 1:], found[~coins, 1:]
+        return np.concatenate([part.result() for part in asked])
 
 
-def audit_mu(what: str, setting: Setting, runs: int) -> float:
-    """The share of the claimed μ that the attacker gets, told with its errors."""
+def part_sides(lines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The canaries that are in, and the others."""
+    coins = lines[:, 0] > 0
+    return lines[coins, 1:], lines[~coins, 1:]
+
+
+def audit_mu(what: str, setting: Setting, runs: int) -> tuple[Share, Share]:
+    """The share of the claimed μ that the attacker reads off the releases, and that by the law of their steps."""
+
+    def read(lines: np.ndarray) -> float:
+        return measure_shift(*(side[:, 0] for side in part_sides(lines)))
+
+    def derive(lines: np.ndarray) -> float:
+        return math.sqrt(sum(side[:, 2].mean() for side in part_sides(lines)))
+
     claim = math.sqrt(2 * float(setting.spend.amounts[0]))
-    inside, outside = attack_search(setting, runs)
-    mu, error = measure_shift(inside[:, 0], outside[:, 0])
-    tables, _ = measure_shift(inside[:, 0] - inside[:, 1], outside[:, 0] - outside[:, 1])
-    law = math.sqrt(inside[:, 2].mean() + outside[:, 2].mean())
+    lines = attack_search(setting, runs)
+    inside, outside = part_sides(lines)
+    tables = measure_shift(inside[:, 0] - inside[:, 1], outside[:, 0] - outside[:, 1])
     proved = empirical_mu(inside[:, 0], outside[:, 0])
+    share, law = (
+        Share(found(lines) / claim, jackknife(lines, setting.levels, found) / claim)
+        for found in (read, derive)
+    )
     print(
-        f"{what} ({setting.spend}, {setting.unit}, {setting.rows:,} rows): μ {mu:.3f} ± {error:.3f} of {claim:.3f} "
-        f"claimed, {tables:.3f} without reading choices, {law:.3f} by the law, ≥ {proved:.3f} with confidence 0.99",
+        f"{what} ({setting.spend}, {setting.unit}, {setting.rows:,} rows, {len(lines):,} canaries): {share} of μ = "
+        f"{claim:.3f}, {tables / claim:.3f} without reading choices, {law} by the law, ≥ {proved / claim:.3f} with "
+        "confidence 0.99",
         flush=True,
     )
-    return mu / claim
+    return share, law
 
 
-def audit_epsilon(what: str, setting: Setting, runs: int) -> float:
+def audit_epsilon(what: str, setting: Setting, runs: int) -> Share:
     """The share of the claimed ε that the frequencies of one set of releases differ by, told with its error."""
     claim = float(setting.spend.amounts[0])
-    inside, outside = (side[:, 0] for side in attack_search(setting, runs))
+    inside, outside = (side[:, 0] for side in part_sides(attack_search(setting, runs)))
     most = max(np.abs(inside).max(), np.abs(outside).max())
     # Fixed beforehand: all releases that are likelier by 0.9 of the claim or more.
     hits = [int((side >= 0.9 * claim).sum()) for side in (inside, outside)]
@@ -155,4 +193,4 @@ def audit_epsilon(what: str, setting: Setting, runs: int) -> float:
         f"{proved.epsilon:.3f} with confidence 0.99",
         flush=True,
     )
-    return epsilon / claim
+    return Share(epsilon / claim, error / claim)

@@ -106,17 +106,21 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
     runs = 25 if quick else 400
-    search = audit_mu("the search", ONE_ROW, runs)
-    person = audit_mu("a person", ONE_PERSON, runs)
-    few = audit_mu("the search with few rows", FEW_ROWS, runs)
+    shares = {
+        "mu_share_search": audit_mu("the search", ONE_ROW, runs),
+        "mu_share_person": audit_mu("a person", ONE_PERSON, runs),
+        "mu_share_few_rows": audit_mu("the search with few rows", FEW_ROWS, runs),
+    }
     pure = audit_epsilon("the search in ε", IN_PURE, runs)
     gain = compare_accounting()
     caught = count_caught()
     speed = time_bounding(1_000_000 if quick else 5_000_000)
-    print(f"mu_share_search: {search:.3f}")
-    print(f"mu_share_person: {person:.3f}")
-    print(f"mu_share_few_rows: {few:.3f}")
-    print(f"epsilon_share_search: {pure:.3f}")
+    for name, (read, law) in shares.items():
+        print(f"{name}: {read.value:.3f}")
+        print(f"{name}_error: {read.error:.3f}")
+        print(f"{name}_by_law: {law.value:.3f}")
+    print(f"epsilon_share_search: {pure.value:.3f}")
+    print(f"epsilon_share_search_error: {pure.error:.3f}")
     print(f"planted_caught: {caught}")
     print(f"planted_all: {len(PLANTED)}")
     print(f"accounting_gain: {gain:.3f}")

@@ -19,6 +19,7 @@ from discreet.core.book import Account, spell
 from discreet.core.contributions import choose_bound, list_bounds
 from discreet.core.counter import Counter
 from discreet.core.ledger import Ledger, require_line
+from discreet.rows.engines.addresses import lives_elsewhere
 from discreet.rows.limits import MAX_ROWS, Limits, read_memory
 from discreet.stores.fingerprint import mark_source, mark_words
 from discreet.stores.memory import MemoryLedger
@@ -97,7 +98,7 @@ def open_counter(
             f"attribute {leaving!r} leaves records out, but {why}; declare another level, the missing one or the "
             "nearest bin for values outside"
         )
-    if _lives_elsewhere(data):
+    if lives_elsewhere(data):
         from discreet.rows.engines.pushdown import PushdownCounter
 
         if codes is not None:
@@ -219,7 +220,7 @@ def open_airlock(
     """
     wanted = read_budget(budget) if isinstance(budget, str) else budget
     protected = None if unit is None else Unit.read(unit)
-    name = account or _name_data(data, durable=ledger is not None and not isinstance(ledger, MemoryLedger))
+    name = account or name_data(data, durable=ledger is not None and not isinstance(ledger, MemoryLedger))
     require_line("an account name", name)
     if spend is not None:
         require_line("a request id", request, most=180)  # stages add to it
@@ -308,7 +309,7 @@ def count_rows_of_people(
 ) -> npt.NDArray[np.int64]:
     """How many people have 1, 2, … up to `most` rows, and last how many have more; true, and so never to be shown."""
     limits = Limits(read_memory(memory))
-    if _lives_elsewhere(data):
+    if lives_elsewhere(data):
         from discreet.rows.engines.ibis_people import count_people_there
 
         return count_people_there(data, person, most)
@@ -328,10 +329,10 @@ def count_rows_of_people(
                 )
     finally:
         reader.close()
-    return count_people(np.concatenate(found), most)
+    return count_people(np.concatenate([np.empty((0, 2), dtype=np.uint64), *found]), most)
 
 
-def has_account(ledger: str | os.PathLike[str], account: str) -> bool:
+def has_account(ledger: Ledger | str | os.PathLike[str], account: str) -> bool:
     """Whether there is a ledger with this account."""
     return find_unit(ledger, account) is not None
 
@@ -419,7 +420,8 @@ def _check_funds(ledger: Ledger, account: Account, spend: Finite, request: str) 
         )
 
 
-def _name_data(data: Any, *, durable: bool) -> str:
+def name_data(data: Any, *, durable: bool) -> str:
+    """The account of data that nobody names: the file's name."""
     if isinstance(data, str | os.PathLike):
         return Path(os.fspath(data).rpartition("::")[2] or os.fspath(data)).name
     if durable:
@@ -429,11 +431,3 @@ def _name_data(data: Any, *, durable: bool) -> str:
 
 def _is_address(text: str) -> bool:
     return text.startswith(("postgresql://", "postgres://"))
-
-
-def _lives_elsewhere(data: Any) -> bool:
-    if isinstance(data, str | os.PathLike):
-        return os.fspath(data).startswith(("postgres://", "postgresql://"))
-    # Told from the name, so that neither package is imported here.
-    home = type(data).__module__.partition(".")[0]
-    return home in ("ibis", "pyspark")

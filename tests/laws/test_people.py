@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from discreet import entrance
@@ -230,10 +232,22 @@ def test_learners_run_for_people(learn: object) -> None:
 
 
 IDS = [7, 7.0, "7", " 7\t", "7\n", np.int64(7), -0.0, 0, float("nan"), None, "", "  "]
+IDS += [
+    np.float32("nan"),
+    Decimal("NaN"),
+    np.datetime64("NaT"),
+    pd.NaT,
+    pd.NA,
+    np.ma.masked,
+    "NA",
+    " n/a",
+    "Unknown",
+    "?",
+]
 
 
 def test_an_id_is_the_same_person_however_it_is_written() -> None:
-    """Whole numbers without a point, blanks cut off; NaN, None and blanks alone are no id."""
+    """Whole numbers without a point, blanks cut off; what is missing, and words for it, are no id."""
     people = hash_ids(IDS, b"k" * 16)
     assert len({tuple(found) for found in people[:6].tolist()}) == 1
     assert tuple(people[6]) == tuple(people[7]) != tuple(people[0])
@@ -244,14 +258,13 @@ def test_an_id_is_the_same_person_however_it_is_written() -> None:
 @pytest.mark.parametrize("kind", ["frame", "arrow", "parquet", "text"])
 def test_ids_mean_the_same_in_every_reader(kind: str, memory: int | None, tmp_path: Path) -> None:
     """Float ids, as pandas makes them of whole numbers with a hole, and texts with blanks around them."""
-    import pandas as pd
     import pyarrow as pa
 
     frame = pd.DataFrame(
         {"id": [1.0, 1.0, 2.0, np.nan, np.nan, 0.0, -0.0], "x": list("aaaabbb"), "y": list("0101010")}
     )
     if kind == "text":
-        frame["id"] = ["1", " 1", "2", "", " ", "0\t", "0"]
+        frame["id"] = ["1", " 1", "2", "", " NA", "0\t", "0"]
     data: object = frame
     if kind != "frame":
         data = pa.Table.from_pandas(frame)

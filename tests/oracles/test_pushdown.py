@@ -330,7 +330,9 @@ def test_an_empty_table_is_refused(engine: Engine) -> None:
             open_counter(held.filter(held["a"] == "y"), Schema.of({"a": ["x", "y"]}))
 
 
-PEOPLE = pa.table({"id": ["p", "p", "p", "q", None, ""], "x": ["a", "a", "b", "c", "a", "a"]})
+PEOPLE = pa.table(
+    {"id": ["p", "p", "p", "q", None, "", " NA", "Unknown"], "x": ["a", "a", "b", "c", "a", "a", "a", "a"]}
+)
 OF_PEOPLE = Schema.of({"x": ["a", "b", "c"]})
 
 
@@ -362,6 +364,16 @@ def test_a_table_without_people_is_not_refused() -> None:
     connection.con.register("given", PEOPLE.slice(4))  # rows without an id
     counter = open_counter(connection.table("given"), OF_PEOPLE, unit=Unit("add-remove", "id", 1))
     assert counter.rows == 0 and not counter.count([("x",)])[0].values.any()
+
+
+def test_ids_that_an_engine_takes_for_one_are_two_people() -> None:
+    """As one person of at most one row, whoever comes would push the other out: two rows for one that is charged."""
+    connection = ibis.duckdb.connect()
+    connection.con.execute("CREATE TABLE given (id VARCHAR COLLATE NOCASE, x VARCHAR)")
+    connection.con.execute("INSERT INTO given VALUES ('p', 'a'), ('P', 'b'), ('P', 'b')")
+    counter = open_counter(connection.table("given"), OF_PEOPLE, unit=Unit("add-remove", "id", 1))
+    assert counter.count([("x",)])[0].values.tolist() == [1, 1, 0]
+    assert count_rows_of_people(connection.table("given"), OF_PEOPLE, "id", 2).tolist() == [1, 1, 0]
 
 
 def judge_averages(data: Any, times: int, **options: Any) -> None:

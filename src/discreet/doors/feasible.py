@@ -14,7 +14,14 @@ from discreet.learning.rehearsal import Rehearsal
 from discreet.networks.formats.digits import DIGITS
 from discreet.networks.formats.documents import MAX_BYTES
 from discreet.values.budget import ZCDP, Finite, price
-from discreet.values.errors import BudgetError, BudgetWarning, FormatError, TooLarge
+from discreet.values.errors import (
+    BudgetError,
+    BudgetWarning,
+    DiscreetError,
+    FormatError,
+    PromiseWarning,
+    TooLarge,
+)
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.table import count_cells
@@ -167,3 +174,30 @@ def warn_of_noise(schema: Schema, spend: Finite, budget: Finite | None, unit: Un
     )
     if advice is not None:
         warnings.warn(advice, BudgetWarning, stacklevel=3)
+
+
+def find_people(
+    data: Any, schema: Schema, ledger: Ledger | str | os.PathLike[str], account: str | None
+) -> str | None:
+    """What to say to whoever opens an account of rows on a table with repeated ids; None if there is nothing to say."""
+    from discreet.entrance import has_account, name_data
+    from discreet.rows.draft import find_repeated_id
+
+    if not getattr(ledger, "durable", True) or has_account(ledger, account or name_data(data, durable=True)):
+        return None
+    try:
+        column = find_repeated_id(data, schema.names)
+    except DiscreetError:  # what cannot be read is refused where it is opened, in better words
+        return None
+    return column and (
+        f"The column {column!r} repeats. If it names people, somebody has several rows, and a promise about rows "
+        f"protects them less. To protect people, use --person {column} --at-most 4 (or another number of rows)."
+    )
+
+
+def warn_of_people(
+    data: Any, schema: Schema, ledger: Ledger | str | os.PathLike[str], account: str | None
+) -> None:
+    """Say it before the account is opened: its unit is for good."""
+    if message := find_people(data, schema, ledger, account):
+        warnings.warn(message, PromiseWarning, stacklevel=3)

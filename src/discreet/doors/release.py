@@ -272,14 +272,7 @@ def release(
     them is refused before anything is spent, and the new anchor is added to it. Releases in the folder `beside` which
     this one will lie are looked at in the same way.
     """
-    from discreet.doors.feasible import (
-        add_debits,
-        read_options,
-        require_meaningful,
-        require_readable,
-        require_startable,
-        warn_of_noise,
-    )
+    from discreet.doors import feasible
     from discreet.entrance import find_unit, name_bound, open_airlock
 
     words = None
@@ -300,7 +293,7 @@ def release(
         schema, graph, learner, unit = agreed.schema, agreed.dag, "planned", agreed.unit
         options = {"agreed": agreed.describe(), **({} if own else {"noise": agreed.noise})}
     spend = choose_budget(epsilon=epsilon, delta=delta, rho=rho) if own or plan is None else agreed.cost
-    require_meaningful(spend)
+    feasible.require_meaningful(spend)
     declared = read_schema(schema) if accept_guesses else read_reviewed(schema)
     dag = None if graph is None else read_dag(graph, declared)
     if declared.constraints:
@@ -308,16 +301,18 @@ def release(
 
         require_narrow(declared, dag)
     name = choose_learner(learner, dag)
-    options = read_options(options, declared, dag)
-    require_readable(declared, dag)
+    options = feasible.read_options(options, declared, dag)
+    feasible.require_readable(declared, dag)
     protected, whole_budget = Unit.choose(unit, person, at_most, per_person), read_whole(budget)
     if create or name in CHOOSY:
         # A bound on a person's rows may be paid for first, so a unit that the learner refuses is refused before that.
         asked = protected or (None if ledger is None or account is None else find_unit(ledger, account))
-        require_startable(declared, dag, name, options, spend=spend, budget=whole_budget, unit=asked)
+        feasible.require_startable(declared, dag, name, options, spend=spend, budget=whole_budget, unit=asked)
+    if create and ledger is not None and protected is None:
+        feasible.warn_of_people(data, declared, ledger, account)
     key = request or name_request(account, declared, dag, spend, name, options)
     if name == "adaptive" and not options.get("sets"):
-        warn_of_noise(declared, spend, whole_budget, protected)
+        feasible.warn_of_noise(declared, spend, whole_budget, protected)
     books: list[Ledger] = []
 
     def inspect(book: Ledger) -> None:
@@ -357,7 +352,7 @@ def release(
         made = make_release(network, words)
         if witness is not None:
             note_anchor(witness, made.provenance.statement)
-        amount = add_debits(books[-1], airlock.account.name)
+        amount = feasible.add_debits(books[-1], airlock.account.name)
         receipt = Receipt(key, amount is not None, isinstance(airlock.loss, Infinite), amount)
         return Release(made.network, made.promise, made.software, words, receipt)
 

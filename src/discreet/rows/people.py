@@ -27,7 +27,7 @@ def draw_key() -> bytes:
 
 
 def hash_ids(values: Iterable[Any], key: bytes) -> People:
-    """The ids of some rows; None, NaN and empty text are no id.
+    """The ids of some rows; what is missing, and words that say so, are no id.
 
     128 bits under a secret key: no two people of any table share them but with a chance of rows²/2^129, and nobody can
     look for two who do.
@@ -46,17 +46,17 @@ def hash_ids(values: Iterable[Any], key: bytes) -> People:
 
 BLANKS = " \t\n\r\f\v"
 """What is cut off at both ends of an id, in every engine."""
+_WORDS = "na n/a n.a. #n/a <na> nan nat nil none null (null) (none) missing unknown ? . - -- *"
+NOBODY = tuple(_WORDS.split())
+"""What stands where there is no id, in small letters: R writes NA. As one person, these rows would be many people's."""
 
 
 def write_id(value: Any) -> str:
     """An id as text: whole numbers without a point, blanks cut off; empty where there is none."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return ""
-    if isinstance(value, float | np.floating):
-        if value != value:
-            return ""
-        value = int(value) if float(value).is_integer() else value
-    return str(value).strip(BLANKS)
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        value = int(value)
+    text = str(value).strip(BLANKS)  # None, NaN of any kind, NA and NaT say so themselves
+    return "" if text.lower() in NOBODY else text
 
 
 def choose_rows(people: People, at_most: int) -> npt.NDArray[np.bool_]:

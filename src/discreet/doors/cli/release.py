@@ -135,8 +135,9 @@ def release(
     elif schema is not None:
         raise BudgetError("a plan has its own schema: leave out --schema")
     asked = terms.read(declared)
-    if declared is not None and create_ledger and terms.unit is None and terms.person is None:
-        _ask_about_people(data, declared, ledger, account)
+    is_open = declared is not None and create_ledger and terms.unit is None and terms.person is None
+    if is_open and _ask_about_people(data, declared, ledger, account):
+        asked["unit"] = "add-remove"  # said, and not to be said again
     with (
         catch_warnings(),
         show_progress("counting, drawing noise, estimating") as progress,
@@ -286,23 +287,17 @@ def _tell(message: Warning | str, *_: object, **__: object) -> None:
     echo(f"warning: {message}", err=True)
 
 
-def _ask_about_people(data: str, schema: Schema, ledger: str, account: str) -> None:
-    """Whoever opens an account of rows on a table with repeated ids is asked once whether these are people's."""
-    from discreet.entrance import has_account
-    from discreet.rows.draft import find_repeated_id
+def _ask_about_people(data: str, schema: Schema, ledger: str, account: str) -> bool:
+    """Whether somebody opens an account of rows on a table with repeated ids; they are asked if these are people's."""
+    from discreet.doors.feasible import find_people
 
-    if "::" in data or has_account(ledger, account):
-        return
-    column = find_repeated_id(data, schema.names)
-    if column is None:
-        return
-    echo(
-        f"The column {column!r} repeats. If it names people, somebody has several rows, and a promise about rows "
-        f"protects them less. To protect people, use --person {column} --at-most 4 (or another number of rows).",
-        err=True,
-    )
+    message = find_people(data, schema, ledger, account)
+    if message is None:
+        return False
+    echo(message, err=True)
     if sys.stdin.isatty() and not typer.confirm("Protect rows all the same?", err=True):
         raise typer.Abort
+    return True
 
 
 def _print_bill(made: Release) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from discreet.rows.draft.dependence import Dependence, find_dependences
 from discreet.rows.draft.profile import Told, profile
-from discreet.rows.draft.proposal import REVIEW, Proposal, is_id_name, propose
+from discreet.rows.draft.proposal import REVIEW, Proposal, propose
 from discreet.rows.limits import Limits
 from discreet.rows.readers import sources
 from discreet.values.errors import SchemaError
@@ -134,18 +133,3 @@ def draft_schema(
 
 def _write_part(schema: Schema) -> str:
     return write_toml(schema).partition("\n\n")[2].rstrip("\n")
-
-
-def find_repeated_id(path: Any, known: Collection[str], limits: Limits | None = None) -> str | None:
-    """A column outside the schema that is called like an id and repeats: its people may have several rows each."""
-    source = sources.open_source(path, limits or Limits())
-    try:
-        scan = f"{source.scan} AS rows({', '.join(f'c{i}' for i in range(len(source.names)))})"
-        for place, name in enumerate(source.names):
-            if name not in known and is_id_name(name):
-                query = f"SELECT count(c{place}) > count(DISTINCT c{place}) FROM {scan}"
-                if sources.run(source.connection, source.label, query)[0][0]:
-                    return name
-    finally:
-        source.close()
-    return None

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.rows.engines.addresses import open_table
 from discreet.rows.engines.ways import fetch
-from discreet.rows.people import draw_key
+from discreet.rows.people import NOBODY, draw_key
 from discreet.rows.readers.sources import place_columns
 from discreet.values.errors import import_extra
 from discreet.values.unit import Unit
@@ -21,7 +21,19 @@ def write_ids(column: Any) -> Any:
         whole = (column == column.floor()) & (column.abs() < 1e18)
         text = whole.ifelse(column.cast("int64").cast("string"), text)
         text = column.isnan().ifelse("", text)
-    return text.strip()
+    bare = text.strip()
+    return bare.lower().isin(NOBODY).ifelse("", bare)
+
+
+def hash_people(ids: Any, key: str) -> Any:
+    """Whose a row is: under a collation the engine may take two ids for one, and their hashes never."""
+    import ibis
+
+    @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
+    def md5(text: str) -> str:  # type: ignore[empty-body]
+        """The engine's own."""
+
+    return md5(ibis.literal(key) + "|" + ids)
 
 
 def count_people_there(data: Any, person: str, most: int) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -32,6 +44,7 @@ def count_people_there(data: Any, person: str, most: int) -> np.ndarray[Any, np.
         (place,) = place_columns(label, table.columns, (person,))
         ids = table.select(p=write_ids(table[table.columns[place]]))
         known = ids.filter(ids.p.notnull() & (ids.p != ""))
+        known = known.select(p=hash_people(known.p, draw_key().hex()))
         each = known.group_by("p").aggregate(rows=known.count())
         capped = each.select(rows=(each.rows > most).ifelse(most + 1, each.rows))
         answer = fetch(label, capped.group_by("rows").aggregate(people=capped.count()))
@@ -53,17 +66,15 @@ def bound_people(table: Any, unit: Unit) -> Any:
     """
     import ibis
 
-    @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
-    def md5(text: str) -> str:  # type: ignore[empty-body]
-        """The engine's own."""
-
+    key = draw_key().hex()
     codes = [name for name in table.columns if name != "p"]
     known = table.filter(table.p.notnull() & (table.p != ""))
+    known = known.mutate(p=hash_people(known.p, key))
     known = known.mutate(nth=ibis.row_number().over(group_by=["p", *codes], order_by="p"))
-    text = ibis.literal(draw_key().hex()) + "|" + known.p
+    text = known.p
     for name in (*codes, "nth"):
         text = text + "|" + known[name].cast("string")
-    hashed = known.mutate(h=md5(text))
+    hashed = known.mutate(h=hash_people(text, key))
     ranked = hashed.mutate(place=ibis.row_number().over(group_by="p", order_by="h"))
     kept = ranked.filter(ranked.place < unit.at_most)
     if not unit.average:
