@@ -66,7 +66,7 @@ def load(name: str) -> Network:
 def measure(page: Any, network: Network, clicks: int, cases: int) -> dict[str, float]:
     """The median time of an update and of its intervals, and the largest difference from Python."""
     source = np.random.default_rng(2)
-    rows = network.sample(max(cases, clicks), rng=5).arrow().to_pydict()
+    rows = network.sample(max(cases, clicks), rng=5).arrow(labels=True).to_pydict()
     spots = []
     for i in range(clicks):
         name = str(source.choice(network.nodes))

@@ -44,10 +44,25 @@ def release(name: str, rows: int = 5000) -> Any:
     )
 
 
+@cache
+def make_wide() -> Network:
+    """Causes that share effects with each other: too much for exact answers in a browser."""
+    names = [f"cause{i}" for i in range(22)]
+    levels = {name: ["yes", "no", "maybe", "other"] for name in names}
+    parents: dict[str, list[str]] = {name: [] for name in names}
+    cpts: dict[str, Any] = {name: np.full(4, 0.25) for name in names}
+    for i, one in enumerate(names):
+        for other in names[i + 1 : i + 12]:
+            effect = f"{one}+{other}"
+            levels[effect], parents[effect] = ["yes", "no"], [one, other]
+            cpts[effect] = np.full((4, 4, 2), 0.5)
+    return Network.build(levels, parents, cpts)
+
+
 def choose_evidence(network: Network, count: int, seed: int) -> list[dict[str, list[str]]]:
     """Possible evidence on some attributes: the level that a drawn row has, or several that include it."""
     source = np.random.default_rng(seed)
-    rows = network.sample(count, rng=seed).arrow().to_pydict()
+    rows = network.sample(count, rng=seed).arrow(labels=True).to_pydict()
     found = []
     for i in range(count):
         names = source.choice(network.nodes, source.integers(0, min(7, len(network.nodes))), replace=False)
@@ -57,5 +72,6 @@ def choose_evidence(network: Network, count: int, seed: int) -> list[dict[str, l
             others = [level for level in levels if level != rows[name][i] and source.random() < 0.5]
             kept = [rows[name][i]] if len(levels) == 2 or source.random() < 0.6 else [rows[name][i], *others]
             evidence[name] = [level for level in levels if level in kept]
+            assert evidence[name], f"{rows[name][i]!r} is no level of {name}"
         found.append(evidence)
     return found

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from explorer_networks import draw, load, release
+from explorer_networks import draw, load, make_wide, release
 
 import discreet as dc
 from discreet.doors.cli import main
@@ -212,9 +212,46 @@ def test_a_link_restores_the_state(name: str, show: Callable) -> None:
     page.run("(link) => { location.hash = link; }", f"#{second[0]}={second[1]}")
     page.wait("discreet.app.state.evidence.size === 1")
     check(page, network, dict([second]))
+    assert page.run("discreet.app.state.tab") == "answer", "what a link does not mention is as usual"
     page.run("() => { location.hash = '#no+such=thing&x'; }")
     page.wait("discreet.app.state.evidence.size === 0")
-    assert "this network does not have: no+such; x" in page.text("#message")
+    assert "there is no “no+such”; there is no “x”" in page.text("#message")
+
+
+@pytest.mark.parametrize(
+    ("link", "said", "given"),
+    [
+        ("#smoke=maybe", "smoke has no level “maybe”", {}),
+        ("#smoke!=yes&smoke!=no", "smoke would have no level left", {"smoke": "no"}),
+        ("#smoke=yes&smoke=no", "smoke would have no level left", {"smoke": "yes"}),
+        ("#smoke!=yes&smoke=yes", "smoke would have no level left", {"smoke": "no"}),
+        ("#~interval=both", "“interval both” is not known here", {}),
+        ("#~target=nobody&~tab=nothing", "“target nobody” is not known here; “tab nothing” is not", {}),
+        ("#%E0%A4%A", "there is no “%E0%A4%A”", {}),
+        ("#~with=dysp&~target=dysp&~tab=paths", "", {}),
+        ("#smoke=yes&smoke!=no&smoke=yes", "", {"smoke": "yes"}),
+    ],
+)
+def test_a_link_that_does_not_fit_is_followed_as_far_as_it_goes(
+    link: str, said: str, given: dict[str, str], show: Callable
+) -> None:
+    """A link of another release, a damaged one, one that contradicts itself: said in words, and the page works."""
+    page = show(draw("asia"), link)
+    page.settle()
+    assert said in page.text("#message") and page.page.locator("#message").is_visible() is bool(said)
+    check(page, load("asia"), given)
+
+
+def test_what_cannot_be_answered_shows_no_numbers(show: Callable) -> None:
+    """A network that is too wide: no bar, no percentage, and still the paths that its graph alone decides."""
+    page = show(make_explorer(make_wide(), file="wide.json"), "#~target=cause0&~with=cause1")
+    assert page.page.locator(".track:visible").count() == page.page.locator(".share:visible").count() == 0
+    assert "%" not in page.text("#stage") + page.text("#panel")
+    assert page.page.locator(".tab:visible").all_text_contents() == ["Paths"]
+    assert "independent: every path is blocked" in page.text(".verdict")
+    page.run("() => discreet.app.set(discreet.app.network.index.get('cause0+cause1'), 0)")
+    assert "tell about each other" in page.text(".verdict")
+    assert page.text("#given") == "cause0+cause1 = yes"
 
 
 def copy(page: Any, what: str) -> str:

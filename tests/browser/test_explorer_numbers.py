@@ -57,6 +57,21 @@ def test_200_answers_are_those_of_python(name: str, show: Callable) -> None:
     compare(name, show, 200)
 
 
+def test_levels_that_are_no_text_are_compared_too(show: Callable) -> None:
+    """Levels that synthetic rows hold as truth values and numbers: the page and Python mean the same ones."""
+    network = Network.build(
+        {"sick": ["True", "False"], "visits": ["0", "1", "2"], "cost": ["0.5", "1e3"]},
+        {"sick": [], "visits": ["sick"], "cost": ["sick", "visits"]},
+        {"sick": [0.25, 0.75], "visits": [[0.2, 0.3, 0.5], [0.7, 0.2, 0.1]], "cost": np.full((2, 3, 2), 0.5)},
+    )
+    cases = choose_evidence(network, 40, seed=11)
+    assert {level for given in cases for levels in given.values() for level in levels} >= {"True", "2", "1e3"}
+    for given, answer in zip(cases, show(make_explorer(network)).run(ANSWER, cases), strict=True):
+        expected = network.posteriors(given)
+        flat = np.concatenate([expected[node] for node in network.nodes])
+        assert np.abs(flat - answer["marginals"]).max() < 1e-12
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["hailfinder", "win95pts", "insurance", "andes"])
 def test_200_answers_are_those_of_python_in_large_networks(name: str, show: Callable) -> None:

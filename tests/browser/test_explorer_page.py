@@ -8,9 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
-from explorer_networks import draw, load, release
+from explorer_networks import draw, load, make_wide, release
 
 import discreet as dc
 from _browser import AXE, FIND_SERIOUS, NO_AXE
@@ -155,6 +154,14 @@ def test_a_damaged_file_says_so(change: Callable[[str], str], reason: str, show:
         ({"cpts": [[0.5, 0.6]] * 8}, "a conditional of asia does not sum to 1"),
         ({"cpts": [[0.5, 0.5, 0.5]] * 8}, "the table of asia has the wrong size"),
         ({"cpts": [[-0.5, 1.5]] * 8}, "holds what is no probability"),
+        ({"cpts": []}, "some of its tables are missing"),
+        ({"parents": [[8], [], [], [], [], [], [], []]}, "its arrows do not fit its attributes"),
+        ({"order": [0] * 8}, "it does not say in which order to work"),
+        ({"attributes": [{"name": "x", "levels": ["a", "a"]}] * 8}, "one of them twice"),
+        (
+            {"guaranteed": {"lower": [[0.1, 0.2]] * 8, "upper": [[0.9, 2.0]] * 8}},
+            "the intervals of asia do not fit",
+        ),
     ],
 )
 def test_forged_contents_are_refused_with_a_reason(
@@ -236,20 +243,12 @@ def test_the_promise_is_in_view(show: Callable) -> None:
 
 def test_a_network_that_is_too_wide_says_so(show: Callable) -> None:
     """Causes that share effects with each other: the graph is shown, and the reason and the way out are said."""
-    names = [f"cause{i}" for i in range(22)]
-    levels = {name: ["yes", "no", "maybe", "other"] for name in names}
-    parents: dict[str, list[str]] = {name: [] for name in names}
-    cpts: dict[str, Any] = {name: np.full(4, 0.25) for name in names}
-    for i, one in enumerate(names):
-        for other in names[i + 1 : i + 12]:
-            effect = f"{one}+{other}"
-            levels[effect], parents[effect] = ["yes", "no"], [one, other]
-            cpts[effect] = np.full((4, 4, 2), 0.5)
-    page = show(make_explorer(Network.build(levels, parents, cpts), file="wide.json"))
+    network = make_wide()
+    page = show(make_explorer(network, file="wide.json"))
     assert "too wide for exact answers in a browser" in page.text("#message")
     assert "discreet query wide.json" in page.text("#message")
     page.page.click("#list")
-    assert page.page.locator(".card").count() == len(levels)
+    assert page.page.locator(".card").count() == len(network.nodes)
 
 
 def check_axe(page: Any) -> list[str]:

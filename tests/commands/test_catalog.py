@@ -61,6 +61,16 @@ def test_a_release_and_itself_differ_in_nothing(tmp_path: Path, capsys: pytest.C
     made.network.write_bif(tmp_path / "one.bif")
     assert main(["compare", str(tmp_path / "one.json"), str(tmp_path / "one.bif")]) == 0
     assert "noise" not in capsys.readouterr().out
+    forged = (tmp_path / "one.json").read_text("utf-8").replace("2.72 times", "1.01 times")
+    (tmp_path / "forged.json").write_text(forged, "utf-8")
+    for told in (
+        ["compare", str(tmp_path / "forged.json"), str(tmp_path / "one.json")],
+        ["statement", str(tmp_path / "forged.json")],
+        ["statement", str(tmp_path / "forged.json"), "--json"],
+        ["statement", str(tmp_path / "forged.json"), "--format", "registry"],
+    ):
+        assert main(told) == 2
+        assert "forged.json does not add up (promise: the words do not say" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +129,16 @@ def test_what_does_not_add_up_is_not_listed(published: Path, tmp_path: Path) -> 
         write_catalog(tmp_path / "bare", "x")
     with pytest.raises(FormatError, match="no such folder"):
         write_catalog(tmp_path / "nowhere", "x")
+
+
+@pytest.mark.parametrize("name", ["explorer.html", "report.html", "network.bif"])
+def test_a_page_that_discreet_did_not_make_is_not_listed(name: str, published: Path, tmp_path: Path) -> None:
+    """A catalogue vouches for what it links to: a page with another promise in it is found."""
+    shutil.copytree(published / "site", tmp_path / "site")
+    page = tmp_path / "site" / "2025 a" / name
+    page.write_text(page.read_text("utf-8").replace("0.", "0.0", 1), "utf-8")
+    with pytest.raises(FormatError, match=f"not listed, because it does not add up: {name}"):
+        write_catalog(tmp_path / "site", "x")
 
 
 def test_private_files_beside_releases_are_neither_linked_nor_summed_but_named(

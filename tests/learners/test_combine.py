@@ -72,7 +72,8 @@ def test_intervals_verification_report_explorer_and_statement_are_those_of_the_s
     total = made.count({"smoke": "yes"})
     assert total.lower <= total.value <= total.upper
     found = dc.verify(place / "all", ledger=str(place / "south.ledger"))
-    assert found.sound and not found.unchecked, str(found)
+    assert found.sound and found.unchecked == ("other ledgers",), str(found)
+    assert found.conclude().startswith("it adds up, but nobody vouches for what is from 'north', 'west'")
     report = (place / "all" / "report.html").read_text("utf-8")
     assert all(f"<strong>{name}</strong>" in report for name in NAMES)
     assert "north, south, west" in (place / "all" / "explorer.html").read_text("utf-8")
@@ -190,6 +191,19 @@ def test_signatures_tell_a_forgery_that_adds_up(place: Path, tmp_path: Path) -> 
     forged.write(tmp_path / "west.json")
     with pytest.raises(FormatError, match=r"west\.json: refused, signature"):
         dc.combine([tmp_path / f"{name}.json" for name in NAMES], keys=keys)
+    dc.sign(tmp_path / "west.json", tmp_path / "north.key")
+    with pytest.raises(FormatError, match=r"west\.json and .*north\.json are signed by one key"):
+        dc.combine([tmp_path / f"{name}.json" for name in NAMES], keys=keys)
+
+
+def test_one_answer_under_two_names_is_refused(place: Path, tmp_path: Path) -> None:
+    """A part that was copied and renamed adds up by itself; its rows would count twice."""
+    copied = tmp_path / "west.json"
+    text = (place / "south.json").read_text("utf-8")
+    copied.write_text(text.replace('"account": "south"', '"account": "west"'), "utf-8")
+    assert dc.verify(copied).sound
+    with pytest.raises(FormatError, match=r"west\.json and .*south\.json have the same noisy counts"):
+        dc.combine([place / "north.json", place / "south.json", copied])
 
 
 TAMPERED: dict[str, Callable[[dict[str, Any]], Any]] = {

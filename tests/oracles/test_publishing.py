@@ -131,6 +131,7 @@ def test_what_only_the_custodian_knows_is_asked_for(
     [
         ({"sector": "Health"}, "knows the sectors"),
         ({"published": "2026-13-01"}, "is a day"),
+        ({"url": "javascript:alert(1)"}, "begins with https://"),
         ({"cat": "x"}, "cat"),
     ],
 )

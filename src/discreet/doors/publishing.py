@@ -31,11 +31,13 @@ def describe(
     """What a release claims, as a page of text, "json", or a record for others: "registry", "croissant", "json-ld".
 
     `about` are the custodian's words in place of those in the release, `rows` synthetic rows that Croissant describes,
-    too. A form that needs words that nobody has said is refused.
+    too. A form that needs words that nobody has said is refused, and so is a release that does not add up. One that
+    cannot be checked says so in the text, and has no record.
     """
     from discreet.judge.claim import state_claim
     from discreet.judge.publishing.croissant import describe_croissant, describe_dataset
     from discreet.judge.publishing.registry import format_record, make_record
+    from discreet.judge.trust.doubt import find_doubt
     from discreet.networks.formats.release import read_release
     from discreet.values.about import About
 
@@ -43,12 +45,20 @@ def describe(
     if form not in forms:
         raise FormatError(f"the format must be one of {', '.join(forms)}, not {form!r}")
     found, words = read_release(release), About.read(about)
+    doubt = find_doubt(found, str(find_document(release)))
     if form == "text":
-        return state_claim(found, words).explain()
+        claimed = state_claim(found, words).explain()
+        return (
+            f"Not verified: {doubt}. Whether what follows is so, nobody can tell.\n\n{claimed}"
+            if doubt
+            else claimed
+        )
+    if doubt and form != "json":
+        raise FormatError(f"there is no record of what cannot be verified: {doubt}")
     if form == "registry":
         return format_record(make_record(found, words))
     documents: dict[str, Callable[[], dict[str, Any]]] = {
-        "json": lambda: state_claim(found, words).to_json(),
+        "json": lambda: {**state_claim(found, words).to_json(), **({"not verified": doubt} if doubt else {})},
         "croissant": lambda: describe_croissant(
             found, Path(release), words, None if rows is None else Path(rows)
         ),
@@ -100,17 +110,19 @@ def combine(
 ) -> Release:
     """One release from those of several custodians, who measured by one plan: counts and noises add up.
 
-    Each part is verified first; with the custodians' public `keys`, each must be signed by one of them. `disjoint` is
-    the custodians' word that nobody is in two tables: then everybody has one custodian's promise, and else the
+    Each part is verified first; with the custodians' public `keys`, each must be signed by another of them.
+    `disjoint` is the custodians' word that nobody is in two tables: then everybody has one custodian's promise, else
     promises add up. `without` names custodians of the plan who dropped out.
     """
     from discreet.judge.verify import verify as check
     from discreet.judge.verify import verify_file
     from discreet.learning.custodians.combination import Part, combine_parts
     from discreet.networks.formats.release import make_release, read_release
+    from discreet.networks.formats.signature import read_public
     from discreet.values.about import About
 
     found = []
+    signed: dict[bytes, str] = {}
     for number, given in enumerate(parts, 1):
         if isinstance(given, Document):
             if keys:
@@ -121,6 +133,13 @@ def combine(
             part = read_release(path)
             tried = [verify_file(path, None, key) for key in keys] or [verify_file(path)]
             checked = next((one for one in tried if one.sound), tried[0])
+            if keys and checked.sound:
+                signer = read_public(keys[tried.index(checked)]).public_bytes_raw()
+                other = signed.setdefault(signer, source)
+                if other != source:
+                    raise FormatError(
+                        f"{source} and {other} are signed by one key; each custodian has its own"
+                    )
         if not checked.sound:
             raise FormatError(f"{source}: refused, {(*checked.problems, checked.conclude())[0]}")
         found.append(Part(source, part.network))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import date
@@ -15,6 +16,7 @@ from discreet.values.text import load_toml, require_keys, show
 MOST_LETTERS = 2000
 """The longest text of one field."""
 MOST_BYTES = 2**17
+ADDRESS = re.compile(r"https?://\S+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class About:
             raise FormatError(
                 f"the published of a release is a day, such as 2026-11-17, not {show(self.published)}"
             )
+        if self.url and not ADDRESS.fullmatch(self.url):  # others make links of it
+            raise FormatError(f"the url of a release begins with https:// or http://, not {show(self.url)}")
 
     @classmethod
     def read(cls, given: About | Mapping[str, Any] | str | os.PathLike[str] | None) -> About | None:

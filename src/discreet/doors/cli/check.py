@@ -113,7 +113,7 @@ def compare(
     Networks over the same attributes: conditionals by L1 and KL, marginals by total variation. Of two releases, such as
     last year's and this year's, also which probabilities differ by more than noise. Rows: marginals, pairs,
     missing values, rare levels, correlations, and prediction. That is computed from private rows without a budget, so
-    it is for the custodian alone.
+    it is for the custodian alone. A release that does not add up is refused.
     """
     if rows:
         _compare_rows(one, other, schema, out, predict, as_json)
@@ -122,11 +122,15 @@ def compare(
         raise DataError("--schema, --out and --predict are for rows; add --rows to compare two files of rows")
     from discreet.judge.comparison import compare as run
     from discreet.judge.publishing.differences import find_differences
+    from discreet.judge.trust.doubt import find_doubt
     from discreet.networks.formats.release import Release, read
 
     found = run(one, other)
     sides = [read(path) for path in (one, other)]
     before, after = (side if isinstance(side, Release) else None for side in sides)
+    for side, path in ((before, one), (after, other)):
+        if side is not None:
+            find_doubt(side, path)
     changes = None if before is None or after is None else find_differences(before, after)
     if as_json:
         print_json({**found.to_json(), **({} if changes is None else {"differences": changes.to_json()})})

@@ -37,7 +37,7 @@ def statement(
     """Print what a release claims about privacy, on one page, point by point as NIST SP 800-226 asks.
 
     What only the custodian knows comes from `discreet release --about FILE`, or from --about here; a point that is
-    still open is listed, and a format that cannot do without it is refused.
+    still open is listed, and a format that cannot do without it is refused. So is a release that does not add up.
     """  # fmt: skip
     from discreet.doors.publishing import describe
 
@@ -64,7 +64,10 @@ def combine(
     ] = None,
     key: Annotated[
         list[Path] | None,
-        typer.Option(metavar="PUBLIC", help="A custodian's public key; with it every part must be signed."),
+        typer.Option(
+            metavar="PUBLIC",
+            help="A custodian's public key; with keys every part must be signed, each by another one.",
+        ),
     ] = None,
     about: Annotated[
         Path | None,
@@ -106,7 +109,7 @@ def catalog(
     """Write an index page of all releases in a folder: a static site that can be hosted as it is.
 
     For each release the promise, the explorer, the report, a statement, the files and their checksums. One that does
-    not add up is refused.
+    not add up is refused, and so is one with a page that discreet did not make of it.
     """
     from contextlib import ExitStack
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from discreet.judge.claim import state_claim
 from discreet.judge.report_parts.page import assemble
+from discreet.judge.trust.folder import DOCUMENT, check_folder
 from discreet.judge.verify import Verification, verify_file
 from discreet.networks.formats.documents import MAX_BYTES, load_strictly
 from discreet.networks.formats.release import RELEASE, Release, read_release
@@ -64,13 +65,16 @@ class Catalog:
 def write_catalog(folder: Path, title: str, ledger: Ledger | None = None) -> Catalog:
     """Write the index page of all releases in a folder, a statement beside each, and the checksums of all files.
 
-    Each is verified, with the `ledger` too if it is given; one that does not add up is refused: a catalogue vouches.
+    Each is verified, with the files beside it and the `ledger` if it is given; one that does not add up is refused: a
+    catalogue vouches.
     """
     if not folder.is_dir():
         raise FormatError(f"{folder}: no such folder")
     entries = []
     for path in _find_releases(folder):
         checked = verify_file(path, _choose(read_release(path), ledger))
+        if checked.sound and path.name == DOCUMENT:
+            checked = check_folder(path.parent, checked)
         if checked.problems:
             raise FormatError(f"{path}: not listed, because it does not add up: {checked.problems[0]}")
         entries.append(Entry(path, read_release(path), checked))
@@ -125,7 +129,7 @@ def _write_entry(folder: Path, entry: Entry) -> str:
     links = [
         f"<a href='{quote((entry.path.parent / name).relative_to(folder).as_posix())}'>{label}</a>"
         for name, label in PAGES.items()
-        if entry.path.name == "release.json" and (entry.path.parent / name).is_file()
+        if entry.path.name == DOCUMENT and (entry.path.parent / name).is_file()
     ]
     statement = quote(_name_statement(entry.path).relative_to(folder).as_posix())
     links.append(f"<a href='{statement}'>Statement</a>")
@@ -156,17 +160,13 @@ def _find_releases(folder: Path) -> list[Path]:
 
 def _list_files(path: Path) -> list[Path]:
     """What belongs to a release and may be published; whatever else lies in its folder is nobody's to list."""
-    named = PUBLISHED if path.name == "release.json" else ()
+    named = PUBLISHED if path.name == DOCUMENT else ()
     beside = [path.with_name(name) for name in (f"{path.name}.sig", *named)]
     return [path, *(file for file in (*beside, _name_statement(path)) if file.is_file())]
 
 
 def _name_statement(path: Path) -> Path:
-    return (
-        path.with_name(STATEMENT)
-        if path.name == "release.json"
-        else path.with_name(f"{path.stem}.{STATEMENT}")
-    )
+    return path.with_name(STATEMENT) if path.name == DOCUMENT else path.with_name(f"{path.stem}.{STATEMENT}")
 
 
 def _choose(release: Release, ledger: Ledger | None) -> Ledger | None:

@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from discreet.judge.replay import find_obstacle, replay
+from discreet.judge.trust.verification import OTHERS
 from discreet.judge.verify import Check, Verification, compare_networks, verify
 from discreet.learning.custodians.combination import LEARNER, combine_again
 from discreet.networks.formats.digits import DIGITS
 from discreet.networks.formats.release import RELEASE, Release, make_release, state_promise
 from discreet.networks.provenance import Provenance
 from discreet.values.errors import DiscreetError, FormatError, OutOfTime
+from discreet.values.text import list_some
 
 if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
@@ -39,6 +41,12 @@ def verify_joint(release: Release, ledger: Ledger | None = None) -> Verification
         checks.append(Check("ledger", False, f"no part was paid for from ledger {ledger.id!r}"))
     else:
         checks.append(Check("ledger", True, f"it holds {len(mine)} of {len(known.parts)} parts"))
+        rest = [part.statement.account for part in known.parts if part.statement and part not in mine]
+        if rest:
+            words = (
+                f"nobody vouches for what is from {list_some(rest)}: it takes their ledgers, or a key (--key)"
+            )
+            checks.append(Check(OTHERS, None, words))
     return Verification(tuple(checks))
 
 

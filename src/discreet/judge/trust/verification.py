@@ -12,8 +12,9 @@ ALONE = (
     "could have written it"
 )
 """What the answer is worth if there was nothing to hold the document against but itself."""
-OPTIONAL = frozenset({"ledger"})
-"""What a reader may leave out without leaving the release unchecked: only the custodian has the ledger."""
+OTHERS = "other ledgers"
+OPTIONAL = frozenset({"ledger", OTHERS})
+"""What a reader may leave out without leaving the release unchecked: only a custodian has the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,9 @@ class Verification:
         if not self.unchecked:
             return "it adds up"
         signed = any(check.name == "signature" for check in self.checks)
+        partly = next((check.words for check in self.checks if check.name == OTHERS), "")
+        if partly:
+            return f"it adds up{' and is signed' if signed else ''}, but {partly}"
         return "it adds up and is signed; it was not held against a ledger" if signed else ALONE
 
     def to_json(self) -> dict[str, Any]:

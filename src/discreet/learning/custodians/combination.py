@@ -26,6 +26,8 @@ from discreet.values.table import Table
 from discreet.values.text import list_some, show
 
 LEARNER = "combined"
+MOST_ROWS = 2**53
+"""Beyond which a sum of counts is a forgery, and might overflow."""
 ESTIMATION = ("prior", "rounds")
 """Options of a part that say how to estimate, and not what to measure: they must be the same in all parts."""
 
@@ -76,6 +78,7 @@ def combine_parts(parts: Sequence[Part], *, disjoint: bool = False, without: Seq
     parts = _order(parts, without)
     for part in parts[1:]:
         _require_same(parts[0], part)
+    _require_own(parts)
     first = parts[0].network
     measured = tuple(
         _add(found, disjoint) for found in zip(*(part.known.measurements for part in parts), strict=True)
@@ -119,6 +122,11 @@ def combine_again(network: Network) -> Network:
 
 
 def _add(tables: Sequence[Measurement], disjoint: bool) -> Measurement:
+    if (
+        max(float(np.abs(table.noisy.values.astype(float)).max()) for table in tables) * len(tables)
+        > MOST_ROWS
+    ):
+        raise FormatError(f"a part counts more than {MOST_ROWS:,} rows, which no table has")
     counts = np.sum([table.noisy.values for table in tables], axis=0)
     law = add_laws([table.law for table in tables])
     cost = join_budgets([table.cost for table in tables], disjoint)
@@ -158,7 +166,7 @@ def _order(parts: Sequence[Part], without: Sequence[str]) -> list[Part]:
 
 
 def _require_same(one: Part, other: Part) -> None:
-    """Refuse parts that do not count the same thing, or were drawn from one ledger's same answer."""
+    """Refuse parts that do not count the same thing."""
     if one.network.schema.to_json() != other.network.schema.to_json():
         raise FormatError(f"{other.source} has another schema than {one.source}")
     if one.network.dag != other.network.dag:
@@ -173,3 +181,17 @@ def _require_same(one: Part, other: Part) -> None:
     axes = [[found.axes for found in part.known.measurements] for part in (one, other)]
     if axes[0] != axes[1]:
         raise FormatError(f"{other.source} measured other tables than {one.source}")
+
+
+def _require_own(parts: Sequence[Part]) -> None:
+    """Refuse two parts with the same counts, noise and all: one answer under two names would count its rows twice."""
+    seen: dict[bytes, Part] = {}
+    for part in parts:
+        cells = b"".join(
+            np.asarray(found.noisy.values, dtype=np.int64).tobytes() for found in part.known.measurements
+        )
+        if cells in seen:
+            raise FormatError(
+                f"{part.source} and {seen[cells].source} have the same noisy counts: one of them is a copy of the other"
+            )
+        seen[cells] = part

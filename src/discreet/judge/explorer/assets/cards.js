@@ -32,13 +32,13 @@ class Bar {
 
 /** A line of a card or of the panel: a button with the level's name, its bar and its probability. */
 class LevelRow {
-  constructor(name, level) {
+  constructor(name, level, label = level) {
     this.name = name;
     this.level = level;
     this.button = make("button", "level", null, { type: "button", "aria-pressed": "false" });
     this.bar = new Bar();
     this.share = make("span", "share", "");
-    this.button.append(make("span", "label", level, { title: level }), " ", this.bar.track, this.share);
+    this.button.append(make("span", "label", label, { title: level }), " ", this.bar.track, this.share);
   }
 
   show(after, before, moved, evidence, k) {
@@ -67,12 +67,28 @@ class LevelRow {
   }
 }
 
+/** A name that breaks where its words end, if it must. */
+function nameInParts(name) {
+  const found = make("span", "name", null, { title: name });
+  name.split(/(?<=[\s_.-])/).forEach((part, i) => found.append(...(i ? [make("wbr")] : []), part));
+  return found;
+}
+
+const LONGEST_BIN = 11;
+
+/** Labels for cards: where bins such as [2017-07-01, 2017-09-01) are too long for them, each begins where it begins. */
+function shortenBins(levels) {
+  const bin = /^[[(](.+), .+[\])]$/;
+  if (!levels.some((level) => bin.test(level) && level.length > LONGEST_BIN)) return levels;
+  return levels.map((level) => level.replace(bin, "$1–"));
+}
+
 class Card {
   constructor(network, v, prior) {
     this.v = v;
     this.box = make("div", "card", null, { role: "group", "data-v": v });
     this.title = make("button", "title", null, { type: "button" });
-    this.title.append(make("span", "name", network.names[v], { title: network.names[v] }));
+    this.title.append(nameInParts(network.names[v]));
     this.state = make("span", "state", "");
     this.title.append(this.state);
     this.box.setAttribute("aria-label", network.names[v]);
@@ -84,21 +100,26 @@ class Card {
       // Which levels a card shows does not change, or the bars would jump about.
       this.shown = this.shown.sort((a, b) => prior[b] - prior[a]).slice(0, MOST_ROWS - 1).sort((a, b) => a - b);
     }
-    this.rows = this.shown.map((k) => new LevelRow(network.names[v], network.levels[v][k]));
+    this.labels = shortenBins(network.levels[v]);
+    const { labels } = this;
+    this.rows = this.shown.map((k) => new LevelRow(network.names[v], network.levels[v][k], labels[k]));
     this.rows.forEach((row, i) => {
       row.button.dataset.level = this.shown[i];
       this.box.append(row.button);
     });
     if (size > MOST_ROWS) {
-      this.rest = make("button", "rest", `${size - this.rows.length} more levels`, { type: "button" });
+      this.rest = make("button", "rest", null, { type: "button" });
+      this.more = make("span", "label", "");
+      this.remaining = make("span", "share", "");
+      this.rest.append(this.more, " ", this.remaining);
       this.box.append(this.rest);
     }
     // From afar names are drawn larger, as far as their longest word fits; labels take no more room than they need.
-    const measure = (part) => [...part].reduce((sum, c) => sum + (/[\p{Ll}\d.]/u.test(c) ? 0.65 : 0.86), 0);
-    const word = Math.max(...network.names[v].split(/[\s_-]+/).map(measure));
-    const label = Math.max(...this.shown.map((k) => measure(network.levels[v][k])));
+    const measure = (part) => [...part].reduce((sum, c) => sum + (/[\p{Ll}\d.]/u.test(c) ? 0.72 : 0.9), 0);
+    const word = Math.max(...network.names[v].split(/(?<=[\s_.-])/).map(measure));
+    const label = Math.max(...this.shown.map((k) => measure(labels[k])));
     this.box.style.setProperty("--fit", `${Math.max(15, 172 / word).toFixed(1)}px`);
-    this.box.style.setProperty("--label", `${Math.min(86, 4 + 11.6 * label).toFixed(0)}px`);
+    this.box.style.setProperty("--label", `${Math.min(82, 4 + 10.6 * label).toFixed(0)}px`);
     this.height = CARD.title + CARD.row * Math.min(size, MOST_ROWS) + CARD.foot;
   }
 
@@ -106,14 +127,23 @@ class Card {
     return [this.title, ...this.rows.map((row) => row.button), ...(this.rest ? [this.rest] : [])];
   }
 
-  show(after, before, moved, evidence, levels) {
+  show(after, before, moved, evidence) {
+    const { labels } = this;
     this.rows.forEach((row, i) => {
       const k = this.shown[i];
       row.show(after[k], before[k], moved && !evidence, evidence, k);
     });
-    const text = !evidence ? "" : evidence.is >= 0 ? `= ${levels[evidence.is]}` : `≠ ${[...evidence.not].map((k) => levels[k]).join(", ")}`;
+    const text = !evidence ? "" : evidence.is >= 0 ? `= ${labels[evidence.is]}` : `≠ ${[...evidence.not].map((k) => labels[k]).join(", ")}`;
     this.state.textContent = text;
+    if (this.rest) this.showRest(after, evidence);
     this.box.classList.toggle("known", Boolean(evidence));
+  }
+
+  /** What the levels without a bar of their own have together; one that is assumed is named. */
+  showRest(after, evidence) {
+    const count = after.length - this.rows.length, hidden = evidence && evidence.is >= 0 && !this.shown.includes(evidence.is);
+    this.more.textContent = hidden ? this.labels[evidence.is] : `${count} more levels`;
+    this.remaining.textContent = percent(Math.max(0, 1 - this.shown.reduce((sum, k) => sum + after[k], 0)));
   }
 
   showEnds(ends) {

@@ -30,7 +30,13 @@ function readNetwork(document) {
   const names = document.attributes.map((found) => String(found.name));
   const levels = document.attributes.map((found) => found.levels.map(String));
   const sizes = levels.map((found) => found.length);
-  const parents = document.parents;
+  const parents = document.parents, count = names.length;
+  const inside = (v) => Number.isInteger(v) && v >= 0 && v < count;
+  if (!count || parents.length !== count || !parents.every((above) => above.every(inside))) throw new Error("its arrows do not fit its attributes");
+  if (new Set(document.order.filter(inside)).size !== count || document.order.length !== count) throw new Error("it does not say in which order to work");
+  const twice = levels.findIndex((found) => !found.length || new Set(found).size < found.length);
+  if (twice >= 0) throw new Error(`${names[twice]} has no levels, or one of them twice`);
+  if (document.cpts.length !== count) throw new Error("some of its tables are missing");
   const families = parents.map((above, v) => [...above, v]);
   const children = names.map(() => []);
   parents.forEach((above, v) => above.forEach((u) => children[u].push(v)));
@@ -55,8 +61,11 @@ function readNetwork(document) {
   });
   const auxiliary = document.attributes.map((found) => Boolean(found.auxiliary));
   const ends = document.guaranteed;
-  const lower = ends && ends.lower.map((values) => Float64Array.from(values));
-  const upper = ends && ends.upper.map((values) => Float64Array.from(values));
+  const [lower, upper] = [ends && ends.lower, ends && ends.upper].map((found) => found && tables.map((table, v) => {
+    const end = Float64Array.from(found[v] || []);
+    if (end.length !== table.length || !end.every((p) => p >= -1e-9 && p <= 1 + 1e-9)) throw new Error(`the intervals of ${names[v]} do not fit its table`);
+    return end;
+  }));
   return {
     names, levels, sizes, parents, families, children, topological, index, codes, tables, auxiliary, lower, upper,
   };

@@ -4,7 +4,7 @@ class App {
   constructor(data) {
     this.document = data;
     this.network = readNetwork(data);
-    const { sizes, families, topological, tables } = this.network;
+    const { sizes, families, tables } = this.network;
     this.state = new State(this.network);
     this.plan = planTree(sizes, families, data.order, MOST_CELLS);
     this.tooWide = Boolean(this.plan.tooWide);
@@ -12,7 +12,7 @@ class App {
     this.starts = new Int32Array(sizes.length + 1);
     sizes.forEach((size, v) => { this.starts[v + 1] = this.starts[v] + size; });
     if (this.tooWide) {
-      this.before = new Float64Array(levels);
+      this.before = new Float64Array(levels).fill(NaN);
     } else {
       this.tree = new JunctionTree(this.plan, tables, 1);
       this.tree.propagate(new Map());
@@ -23,22 +23,30 @@ class App {
     this.ensemble = null;
     this.cache = new Map();
     this.turn = 0;
-    this.state.usualInterval = this.network.lower && data.ensemble ? "both" : this.network.lower || data.unconditional ? "guaranteed" : data.ensemble ? "calibrated" : "none";
-    this.state.interval = this.state.usualInterval;
-    this.state.usual = window.innerWidth < 760 ? "list" : "map";
-    this.state.view = this.state.usual;
-    this.state.target = this.suggestTarget();
+    const sure = this.network.lower || data.unconditional, likely = data.ensemble;
+    this.state.intervals = [sure && likely && "both", likely && "calibrated", sure && "guaranteed", "none"].filter(Boolean);
+    Object.assign(this.state.usual, {
+      target: this.suggestTarget(), tab: this.tooWide ? "paths" : "answer", view: window.innerWidth < 760 ? "list" : "map",
+      interval: sure ? this.state.intervals.find((kind) => kind !== "calibrated") : this.state.intervals[0],
+    });
+    this.state.reset();
     this.cards = sizes.map((_, v) => new Card(this.network, v, this.slice(this.before, v)));
     this.page = new Page(this);
     this.stage = new Stage(this.page.stage, this.network, this.cards);
     this.panel = new Panel(this.page.panel, this);
     this.page.begin();
     this.follow();
-    const strange = this.state.read(location.hash);
-    this.arrange();
+    this.open(location.hash);
+  }
+
+  /** The state that a link describes, all of it: what the link does not mention is as usual. */
+  open(link) {
+    const { view, focus } = this.state, first = !this.turn;
+    const strange = this.state.read(link);
+    if (first || focus || this.state.focus || view !== this.state.view) this.arrange();
     this.update();
-    if (strange.length) this.page.say(`The link speaks of what this network does not have: ${strange.join("; ")}.`, true);
-    topological.length > 40 && this.state.view === "map" && this.stage.reveal(this.state.target);
+    if (strange.length) this.page.say(`Not all of this link fits this network: ${strange.join("; ")}.`, true);
+    if (!first || this.network.sizes.length > 40) this.stage.reveal(this.state.target);
   }
 
   /** The effect with the most behind it: what people ask about first. */
@@ -128,20 +136,21 @@ class App {
   }
 
   drawBars() {
-    const { network, state } = this, moved = state.evidence.size > 0;
+    const { state } = this, moved = state.evidence.size > 0;
     for (const card of this.cards) {
       const { v } = card;
-      card.show(this.slice(this.after, v), this.slice(this.before, v), moved, state.evidence.get(v), network.levels[v]);
+      card.show(this.slice(this.after, v), this.slice(this.before, v), moved, state.evidence.get(v));
     }
     this.page.stage.classList.add("pending");
   }
 
   refresh() {
     const { state } = this;
+    if (this.tooWide) state.tab = "paths"; // all that the graph alone can tell
     for (const card of this.cards) card.box.classList.toggle("chosen", card.v === state.target);
     this.page.show();
-    if (!this.impossible && !this.tooWide) this.panel.show();
-    else this.page.explainImpossible(this.panel);
+    if (this.impossible) this.page.explainImpossible(this.panel);
+    else this.panel.show();
     this.lightUp();
     // The address can wait: the browser takes longer to change it than the page to change every bar.
     clearTimeout(this.addressTimer);
@@ -158,7 +167,7 @@ class App {
 
   lightUp() {
     const { state } = this;
-    if (state.tab !== "paths" || state.other < 0 || this.impossible || this.tooWide) {
+    if (state.tab !== "paths" || state.other < 0 || this.impossible) {
       this.stage.light(null, null);
       return;
     }
@@ -223,7 +232,7 @@ class App {
     const unsure = this.endsReady && this.document.noisy;
     for (const card of this.cards) card.box.classList.toggle("unsure", Boolean(unsure) && !this.ends[card.v]);
     this.panel.body.classList.toggle("unsure", Boolean(unsure) && !this.ends[this.state.target]);
-    if (nodes.includes(this.state.target) && this.state.tab === "answer" && !this.impossible && !this.tooWide) this.panel.moveAnswer();
+    if (nodes.includes(this.state.target) && this.state.tab === "answer" && !this.impossible) this.panel.moveAnswer();
     this.page.stage.classList.toggle("pending", !this.endsReady && !this.ends.every(Boolean));
     this.page.showMeaning();
   }
@@ -238,7 +247,7 @@ class App {
       undecided && data.ensemble.undecided,
     ].filter(Boolean);
     if (texts.length) return texts.join(" ");
-    if (state.interval === "none" && state.usualInterval !== "none") return "Intervals are switched off: the bars look surer than they are.";
+    if (state.interval === "none" && state.usual.interval !== "none") return "Intervals are switched off: the bars look surer than they are.";
     if (!this.endsReady) return "The intervals are being worked out …";
     return data.lack || "No interval could be worked out for this answer.";
   }
@@ -304,8 +313,7 @@ class App {
       const v = Number(button.closest(".card").dataset.v);
       if (button.classList.contains("level")) {
         const level = Number(button.dataset.level);
-        if (this.tooWide) this.choose({ target: v });
-        else if (event.shiftKey || event.altKey) this.exclude(v, level);
+        if (event.shiftKey || event.altKey) this.exclude(v, level);
         else this.set(v, level);
       } else {
         this.choose({ target: v, tab: button.classList.contains("rest") ? "answer" : this.state.tab });
@@ -314,11 +322,7 @@ class App {
     window.addEventListener("hashchange", () => {
       if (location.hash === `#${this.state.write()}` || decode(location.hash.slice(1)) === decode(this.state.write())) return;
       this.state.remember();
-      const { view, focus } = this.state;
-      const strange = this.state.read(location.hash);
-      if (view !== this.state.view || focus !== this.state.focus) this.arrange();
-      this.update();
-      if (strange.length) this.page.say(`The link speaks of what this network does not have: ${strange.join("; ")}.`, true);
+      this.open(location.hash);
     });
   }
 }

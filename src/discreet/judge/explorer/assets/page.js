@@ -80,7 +80,7 @@ class Page {
     this.clear.disabled = !state.evidence.size;
     this.given.replaceChildren();
     if (!state.evidence.size) {
-      this.given.append(make("li", "hint", app.tooWide ? "" : "Click a bar: what if you knew it? All the others move."));
+      this.given.append(make("li", "hint", app.tooWide ? "Click a level: which paths would knowing it open or block?" : "Click a bar: what if you knew it? All the others move."));
     }
     for (const [v, found] of state.evidence) {
       const text = found.is >= 0
@@ -119,7 +119,6 @@ class Page {
   /** What cannot be is said in words, with a way out. */
   explainImpossible(panel) {
     const { app } = this, { state } = app;
-    if (app.tooWide || !app.impossible) return;
     panel.begin("impossible");
     panel.body.replaceChildren();
     panel.head.textContent = "This cannot be";
@@ -146,9 +145,12 @@ class Page {
     const { app } = this;
     const cells = app.plan.total < 1e15 ? Math.round(app.plan.total).toLocaleString("en") : "more than 10^15";
     this.say(`This network is too wide for exact answers in a browser: its junction tree needs ${cells} cells, and at most ` +
-      `${MOST_CELLS.toLocaleString("en")} are worked through here. The graph can be looked at. For answers, use ` +
+      `${MOST_CELLS.toLocaleString("en")} are worked through here. The graph and its paths can be looked at. For answers, use ` +
       `“discreet query ${app.document.file} …”, or publish a network with fewer parents or levels for each attribute.`, true);
-    this.app.panel.head.textContent = "No answers here";
+    document.getElementById("app").classList.add("wide");
+    for (const [key, button] of app.panel.buttons) button.hidden = key !== "paths";
+    this.intervals.hidden = true;
+    this.meaning.hidden = true;
   }
 
   say(text, lasting) {
@@ -243,7 +245,7 @@ class Page {
         next.buttons[Math.min(at, next.buttons.length - 1)].focus();
       } else if (key === "Home") order[0].title.focus();
       else if (key === "End") order[order.length - 1].title.focus();
-      else if ((key === "n" || key === "-") && button.classList.contains("level")) app.exclude(card.v, Number(button.dataset.level));
+      else if (key === "n" && button.classList.contains("level")) app.exclude(card.v, Number(button.dataset.level));
       else return;
       event.preventDefault();
     });
@@ -254,6 +256,7 @@ class Page {
       else if (event.key === "/") this.search.focus();
       else if (event.key === "u") app.undo();
       else if (event.key === "+") app.stage.zoom(1.25);
+      else if (event.key === "-") app.stage.zoom(0.8);
       else if (event.key === "0") app.stage.fit();
       else if (event.key === "f") app.choose({ focus: !app.state.focus });
       else if (event.key === "m") app.choose({ view: app.state.view === "map" ? "list" : "map" });

@@ -114,7 +114,7 @@ class Panel {
       row.showEnds(answer.ends, k);
       const only = evidence && evidence.is < 0 && evidence.not.size >= network.sizes[v] - 1 && !evidence.not.has(k);
       row.not.setAttribute("aria-pressed", String(Boolean(evidence) && evidence.not.has(k)));
-      row.not.disabled = Boolean(only) || this.app.tooWide;
+      row.not.disabled = Boolean(only);
     });
     this.legend.textContent = given && !evidence ? "The tick is where the bar was before." : "";
     this.meaning.textContent = this.app.explainEnds(answer.ends);

@@ -17,13 +17,15 @@ class State {
   constructor(network) {
     this.network = network;
     this.evidence = new Map();
-    this.target = -1;
-    this.other = -1;
-    this.view = "map";
-    this.focus = false;
-    this.tab = "answer";
-    this.interval = "";
     this.past = [];
+    this.usual = { target: -1, other: -1, tab: "answer", view: "map", interval: "none", focus: false };
+    this.intervals = ["none"];
+    this.reset();
+  }
+
+  /** Everything but evidence as a page without a link has it. */
+  reset() {
+    Object.assign(this, this.usual);
   }
 
   get weights() {
@@ -85,36 +87,37 @@ class State {
   write() {
     const { names } = this.network, parts = [this.writeEvidence()];
     if (this.target >= 0) parts.push(`~target=${encode(names[this.target])}`);
-    if (this.tab !== "answer") parts.push(`~tab=${this.tab}`);
+    if (this.tab !== this.usual.tab) parts.push(`~tab=${this.tab}`);
     if (this.other >= 0) parts.push(`~with=${encode(names[this.other])}`);
     if (this.focus) parts.push("~focus=yes");
-    if (this.view !== this.usual) parts.push(`~view=${this.view}`);
-    if (this.interval !== this.usualInterval) parts.push(`~interval=${this.interval}`);
+    if (this.view !== this.usual.view) parts.push(`~view=${this.view}`);
+    if (this.interval !== this.usual.interval) parts.push(`~interval=${this.interval}`);
     return parts.filter(Boolean).join("&");
   }
 
-  /** Take over what a link says, and return what in it this network does not have. */
+  /** Take over what a link says, and return in words what in it does not fit this network. */
   read(text, evidenceOnly = false) {
     const { network } = this, strange = [];
     this.evidence.clear();
+    if (!evidenceOnly) this.reset();
     for (const part of text.replace(/^#/, "").split("&").filter(Boolean)) {
       const found = /^(~?)(.*?)(!?=)(.*)$/s.exec(part);
       const [name, level] = found ? [decode(found[2]), decode(found[4])] : [decode(part), ""];
       if (found && found[1]) {
-        if (!evidenceOnly && !this.readChoice(name, level)) strange.push(level);
+        if (!evidenceOnly && !this.readChoice(name, level)) strange.push(`“${name} ${level}” is not known here`);
         continue;
       }
       const v = network.index.get(name), k = v === undefined ? undefined : network.codes[v].get(level);
       if (k === undefined) {
-        strange.push(v === undefined ? name : `${name} = ${level}`);
-      } else if (found[3] === "=") {
-        this.evidence.set(v, new Evidence(network.sizes[v], k));
-      } else {
-        const known = this.evidence.get(v) || new Evidence(network.sizes[v]);
-        if (known.is < 0 && known.not.size + 1 < known.size) known.not.add(k);
-        if (known.is >= 0 || known.not.size) this.evidence.set(v, known);
+        strange.push(v === undefined ? `there is no “${name}”` : `${name} has no level “${level}”`);
+        continue;
       }
+      const known = this.evidence.get(v) || new Evidence(network.sizes[v]), is = found[3] === "=";
+      if (is && (known.is < 0 ? !known.not.has(k) : known.is === k)) this.evidence.set(v, new Evidence(network.sizes[v], k));
+      else if (!is && known.is < 0 && known.not.size < known.size - 1) this.evidence.set(v, new Evidence(known.size, -1, [...known.not, k]));
+      else if (is || (known.is < 0 ? !known.not.has(k) : known.is === k)) strange.push(`${name} would have no level left`);
     }
+    if (this.other === this.target) this.other = -1;
     return strange;
   }
 
@@ -124,7 +127,7 @@ class State {
     else if (name === "with" && v !== undefined) this.other = v;
     else if (name === "tab" && ["answer", "influence", "paths", "explanation"].includes(value)) this.tab = value;
     else if (name === "view" && ["map", "list"].includes(value)) this.view = value;
-    else if (name === "interval" && ["both", "guaranteed", "calibrated", "none"].includes(value)) this.interval = value;
+    else if (name === "interval" && this.intervals.includes(value)) this.interval = value;
     else if (name === "focus") this.focus = value === "yes";
     else return false;
     return true;

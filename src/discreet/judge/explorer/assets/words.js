@@ -1,14 +1,17 @@
 // Answers in words: for people, for spreadsheets, for the command line.
 
-/** A probability as people read it; never rounded to certainty. */
-function percent(p) {
+/** A probability as people read it; never rounded to certainty. The ends of an interval are rounded outwards. */
+function percent(p, round = Math.round) {
+  if (Number.isNaN(p)) return "";
   if (p <= 0) return "0 %";
   if (p >= 1) return "100 %";
   const shown = 100 * p;
   if (shown < 0.001) return "< 0.001 %";
-  if (shown > 99.9 && shown < 100) return shown > 99.99 ? "> 99.99 %" : `${shown.toFixed(2)} %`;
-  if (shown < 0.095) return `${Number(shown.toPrecision(1))} %`;
-  return `${shown.toFixed(1)} %`;
+  if (shown > 99.99) return "> 99.99 %";
+  const digits = shown > 99.9 ? 2 : shown < 0.095 ? Math.ceil(-Math.log10(shown)) : 1, unit = 10 ** digits;
+  // What a sum of floating-point numbers leaves behind the last digit is no reason to go one further.
+  const slack = round === Math.floor ? 1e-7 : round === Math.ceil ? -1e-7 : 0;
+  return `${(round(shown * unit + slack) / unit).toFixed(digits)} %`;
 }
 
 /** "smoke is yes and age is not old", or an empty text. */
@@ -27,7 +30,7 @@ function join(parts, word = "and") {
 
 /** The intervals of a level in words: likely between …, surely between …. */
 function describeEnds(ends, k, before = "") {
-  const tell = (word, found) => (found ? [`${word} ${percent(found.low[k])} to ${percent(found.high[k])}`] : []);
+  const tell = (word, found) => (found ? [`${word} ${percent(found.low[k], Math.floor)} to ${percent(found.high[k], Math.ceil)}`] : []);
   const parts = ends ? [...tell("likely", ends.likely), ...tell("surely", ends.sure)] : [];
   return parts.length ? before + parts.join(", ") : "";
 }
