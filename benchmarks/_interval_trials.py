@@ -222,6 +222,32 @@ def cover(setting: Setting, release: int, questions: int = 16) -> list[list[floa
     return found
 
 
+def cover_beyond(setting: Setting, release: int, questions: int = 16) -> list[list[float]]:
+    """As `cover`, after a search, for questions about three attributes that no measured table holds.
+
+    The oracle knows how large the error of the answer is over all releases of the same table.
+    """
+    source = open_source(setting.name, setting.rows, release // AGAIN)
+    network = learn(source, setting.learner, setting.amount)
+    table = network._intervals.table()
+    if setting.few:
+        questions *= 3
+    found = []
+    for k, (target, levels) in enumerate(ask_any(network, source, questions, 1000 + release // AGAIN)):
+        if table.answers(list(levels)):
+            continue
+        ends = bound(network, target, levels, Intervals.CALIBRATED, Whose.TABLE)
+        if ends is None:
+            found.append([-1.0, 0.0, 0.0, 0.0])
+            continue
+        given = {name: source.schema[name].levels[code] for name, code in levels.items() if name != target}
+        answer = network.query(target, given, intervals="none").probabilities[levels[target]]
+        true = find_truth(source, target, levels)
+        number = float(questions * (release // AGAIN) + k)
+        found.append([float(holds(ends, true)), ends[1] - ends[0], float(answer - true), number])
+    return found
+
+
 def _spread_of_share(network: Network, source: Source, target: str, levels: Mapping[str, int]) -> float:
     """The width of ±1.96 standard deviations of the share, within [0, 1], for true counts and noise that are known."""
     names = tuple(name for name in network.schema.names if name in levels)

@@ -3,7 +3,8 @@
 1. Guaranteed intervals after an adaptive search, pure ε and ρ: all cells of all margins of all measured tables at once,
    and random questions about three attributes that no table holds. Two planted rules must be caught.
 2. Calibrated intervals at many settings, each held against its own truth; refused questions are counted apart. The
-   settings of `CHOSEN` were looked at when constants were chosen, those of `UNSEEN` were not.
+   settings of `CHOSEN` were looked at when constants were chosen, those of `UNSEEN` were not. Likewise, after a search,
+   for questions that no measured table holds.
 3. Widths, against an oracle that knows the noise level and the truth.
 4. Times on adult, and with a graph of Alarm's size.
 5. The exact credal search, as in `credal.py`.
@@ -28,6 +29,7 @@ from _interval_trials import (
     bound,
     check_margins,
     cover,
+    cover_beyond,
     find_truth,
     holds,
     learn,
@@ -44,6 +46,7 @@ CALIBRATION = (
     "compute/augmentation.py",
     "networks/intervals/calibrated.py",
     "networks/intervals/shares.py",
+    "networks/intervals/resampled.py",
 )
 """Those of calibrated intervals."""
 SEARCHED = ("asia", "asia:5", "sachs", "nltcs:5")
@@ -78,6 +81,22 @@ UNSEEN = (
     Setting("child", 5_000, "r0.05", "adaptive", few=True),
 )
 
+CHOSEN_BEYOND = (
+    Setting("asia", 2_000, "1", "adaptive"),
+    Setting("asia", 10_000, "0.1", "adaptive"),
+    Setting("sachs", 2_000, "5", "adaptive"),
+    Setting("nltcs:8", 2_000, "0.5", "adaptive"),
+)
+"""Settings for questions that no measured table holds, looked at when their constants were chosen."""
+UNSEEN_BEYOND = (
+    Setting("asia", 50_000, "r0.01", "adaptive"),
+    Setting("sachs", 5_000, "0.02", "adaptive"),
+    Setting("sachs", 20_000, "0.5", "adaptive"),
+    Setting("nltcs", 0, "0.3", "adaptive", few=True),
+    Setting("child", 5_000, "r0.05", "adaptive", few=True),
+    Setting("adult", 0, "1", "adaptive", few=True),
+)
+
 
 def main() -> None:
     """Print every table, and end with the figures that are watched."""
@@ -98,6 +117,7 @@ def main() -> None:
     found = measure_guaranteed(sure, 20 if quick else 1000)
     found |= measure_planted(40 if quick else 400)
     found |= measure_calibrated(trials, 2 if quick else 15, (CHOSEN[1], UNSEEN[6]) if quick else None)
+    found |= measure_beyond(trials, 1 if quick else 9, quick=quick)
     found |= measure_world(4 if quick else 60)
     found |= measure_times(3 if quick else 20)
     if not arguments.without_exact:
@@ -167,38 +187,60 @@ def measure_calibrated(
     trials: Trials, releases: int, settings: tuple[Setting, ...] | None
 ) -> dict[str, float]:
     """How often calibrated intervals hold at each setting, how many are refused, and widths in terms of an oracle's."""
-    chosen = settings or (*CHOSEN, *UNSEEN)
-    shares, widths = [], []
-    print(f"{'setting':<28}{'seen':>5}{'asked':>7}{'refused':>9}{'hold':>8}{'width':>9}{'by oracle':>10}")
-    with progress("calibrated", len(chosen) * releases) as advance:
-        for setting in chosen:
-            part: list[list[float]] = []
-            for k in range(max(2, releases // 3) if setting.few else releases):
-                part += trials.fill(f"calibrated/{setting}/{k}", lambda: cover(setting, k))  # noqa: B023
-                advance()
-            lines = np.array(part)
-            given = lines[lines[:, 0] >= 0]
-            share = float(given[:, 0].mean()) if len(given) else np.nan
-            ratio = _compare_widths(given) if len(given) else np.nan
-            enough = len(given) >= max(4, len(lines) / 10)
-            print(
-                f"{setting!s:<28}{'yes' if setting in CHOSEN else 'no':>5}{len(lines):>7}"
-                f"{1 - len(given) / len(lines):>9.2f}{share:>8.3f}"
-                f"{np.median(given[:, 1]) if len(given) else np.nan:>9.4f}{ratio:>10.2f}"
-                f"{'' if enough else '   refused'}",
-                flush=True,
-            )
-            if enough:
-                shares.append(share)
-                widths.append(ratio)
+    found = [
+        _measure_setting(trials, setting, releases, seen=setting in CHOSEN)
+        for setting in settings or (*CHOSEN, *UNSEEN)
+    ]
+    given = [line for line in found if line is not None]
     return {
-        "coverage_calibrated_min": min(shares),
-        "coverage_calibrated_max": max(shares),
-        "settings_calibrated": float(len(shares)),
-        "settings_refused": float(len(chosen) - len(shares)),
-        "width_over_oracle": float(np.median(widths)),
-        "width_over_oracle_max": max(widths),
+        "coverage_calibrated_min": min(share for share, _ in given),
+        "coverage_calibrated_max": max(share for share, _ in given),
+        "settings_calibrated": float(len(given)),
+        "settings_refused": float(len(found) - len(given)),
+        "width_over_oracle": float(np.median([ratio for _, ratio in given])),
+        "width_over_oracle_max": max(ratio for _, ratio in given),
     }
+
+
+def measure_beyond(trials: Trials, releases: int, *, quick: bool) -> dict[str, float]:
+    """The same after a search, for questions about three attributes that no measured table holds."""
+    found = [
+        _measure_setting(trials, setting, releases, seen=setting in CHOSEN_BEYOND, beyond=True)
+        for setting in (CHOSEN_BEYOND[:1] if quick else (*CHOSEN_BEYOND, *UNSEEN_BEYOND))
+    ]
+    given = [line for line in found if line is not None]
+    return {
+        "coverage_beyond_min": min(share for share, _ in given),
+        "coverage_beyond_max": max(share for share, _ in given),
+        "settings_beyond_refused": float(len(found) - len(given)),
+        "width_beyond_over_oracle": float(np.nanmedian([ratio for _, ratio in given])),
+    }
+
+
+def _measure_setting(
+    trials: Trials, setting: Setting, releases: int, *, seen: bool, beyond: bool = False
+) -> tuple[float, float] | None:
+    """The share of intervals that hold and the width in terms of the oracle's; None if nearly all were refused."""
+    part: list[list[float]] = []
+    count = max(2, releases // 3) if setting.few else releases
+    what, ask = ("beyond", cover_beyond) if beyond else ("calibrated", cover)
+    with progress(f"{what} {setting}", count) as advance:
+        for k in range(count):
+            part += trials.fill(f"{what}/{setting}/{k}", lambda: ask(setting, k))  # noqa: B023
+            advance()
+    lines = np.array(part).reshape(-1, 4)
+    given = lines[lines[:, 0] >= 0]
+    share = float(given[:, 0].mean()) if len(given) else np.nan
+    ratio = _compare_widths(given) if len(given) else np.nan
+    enough = len(given) >= max(4, len(lines) / 10)
+    print(
+        f"{what} {setting!s:<28}: {'seen' if seen else 'unseen'}, {len(lines)} asked, "
+        f"{1 - len(given) / max(len(lines), 1):.2f} refused, {share:.3f} hold, "
+        f"width {np.median(given[:, 1]) if len(given) else np.nan:.4f}, {ratio:.2f} of the oracle's"
+        f"{'' if enough else '   refused'}",
+        flush=True,
+    )
+    return (share, ratio) if enough else None
 
 
 def measure_world(releases: int) -> dict[str, float]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.compute.clique_model import CliqueModel, ModelTree
+from discreet.compute.smoothing import estimate_tables
 from discreet.values.errors import TableError, TooLarge
 from discreet.values.patience import require_time
 from discreet.values.table import Array, Table
@@ -27,6 +28,8 @@ STALL = 0.9
 """So many walks that leave more than this part of the distance have met margins that contradict each other."""
 FEWEST = 8
 """Walks before a fit is given up as stalled."""
+ROUNDS = 5
+"""How often tables are made to agree and kept from going negative, in turn."""
 LEAST = 1e-9
 """Every margin is raised to this part of its independent cells: a noisy zero must not forbid what others hold."""
 
@@ -62,6 +65,26 @@ def fit_margins(
     fitter.spread()
     fitted = zip(tree.cliques, fitter.beliefs, strict=True)
     return CliqueModel(tree, tuple(Table(axes, belief) for axes, belief in fitted))
+
+
+def fit_tables(
+    sizes: Mapping[str, int],
+    noisy: Sequence[Table],
+    variances: Sequence[float],
+    ordered: Mapping[str, int],
+    total: float | None = None,
+) -> tuple[CliqueModel, float]:
+    """The model of noisy tables that every attribute is in some of, and how many rows they agree on.
+
+    `ordered` says how many levels of each attribute are in order; the total is given where it is public.
+    """
+    tables = estimate_tables(noisy, variances, ordered, rounds=ROUNDS, total=total)
+    rows = tables[0].total()
+    if rows <= 0:  # so few that noise left nothing of them
+        tables = tuple(Table(table.axes, np.ones(table.values.shape)) for table in tables)
+    held = [set(table.axes) for table in tables]
+    kept = [table for table in tables if not any(set(table.axes) < other for other in held)]
+    return fit_margins(sizes, list({frozenset(table.axes): table for table in kept}.values())), max(1.0, rows)
 
 
 @dataclass(slots=True, eq=False)

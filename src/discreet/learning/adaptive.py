@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.compute.clique_model import CliqueModel, ModelTree
-from discreet.compute.entropy import fit_margins
-from discreet.compute.smoothing import count_ordered, estimate_tables
+from discreet.compute.entropy import fit_tables
+from discreet.compute.smoothing import count_ordered
 from discreet.learning.attribute_sets import (
     MOST_CANDIDATES,
     Set,
@@ -36,7 +36,7 @@ from discreet.networks.provenance import Provenance
 from discreet.values.errors import GraphError, MechanismError, TooLarge
 from discreet.values.measurement import Measurement
 from discreet.values.patience import require_time
-from discreet.values.table import Array, Table, count_cells
+from discreet.values.table import Array, count_cells
 
 if TYPE_CHECKING:
     from discreet.core.queries import Keeper, Spend
@@ -46,8 +46,6 @@ MODEL_CELLS = 2**17
 """The cells of all cliques together: such a model fits in a fraction of a second and answers queries at once."""
 MOST_EFFORT = 8
 """Eight times the candidates still fit into memory."""
-ROUNDS = 5
-"""How often tables are made to agree and kept from going negative, in turn."""
 COUNT_PART = Fraction(1, 50)
 """What a private number of rows costs; prices only need it within a few percent."""
 MEAN_NOISE = 0.75
@@ -137,16 +135,15 @@ class _Search:
 
     def fit(self) -> CliqueModel:
         """The model of everything that was measured so far; takes a better number of rows from it, too."""
-        noisy = [found.noisy for found in self.measured]
         public = float(self.airlock.rows) if self.airlock.unit.fixes_rows else None
-        variances = [found.law.variance for found in self.measured]
-        ordered = count_ordered(self.airlock.schema)
-        tables = estimate_tables(noisy, variances, ordered, rounds=ROUNDS, total=public)
-        self.rows = max(1.0, tables[0].total())
-        if tables[0].total() <= 0:  # so few rows that noise left nothing of them
-            tables = tuple(Table(table.axes, np.ones(table.values.shape)) for table in tables)
-        kept = prune([table.axes for table in tables])
-        return fit_margins(self.sizes, [table for table in tables if table.axes in kept])
+        model, self.rows = fit_tables(
+            self.sizes,
+            [found.noisy for found in self.measured],
+            [found.law.variance for found in self.measured],
+            count_ordered(self.airlock.schema),
+            public,
+        )
+        return model
 
 
 @stated

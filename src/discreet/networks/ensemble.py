@@ -29,10 +29,11 @@ from discreet.compute.entropy import fit_margins
 from discreet.compute.sampling import Seed
 from discreet.networks.intervals.calibrated import find_home
 from discreet.networks.intervals.ends import explain_lack
+from discreet.networks.intervals.resampled import draw_noise
 from discreet.networks.network import Network
 from discreet.values.errors import NetworkError
-from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Law, Measurement
-from discreet.values.table import Array, Table
+from discreet.values.measurement import Measurement
+from discreet.values.table import Table
 
 ROUNDS = 5
 """How often tables are made to agree and kept from going negative, in turn, as the search itself does."""
@@ -81,7 +82,7 @@ def _fit_again(
 ) -> Network:
     drawn = []
     for table in tables:
-        counts = np.maximum(table.noisy.values - _draw_noise(table.law, table.noisy.values.shape, rng), 0.0)
+        counts = np.maximum(table.noisy.values - draw_noise(table.law, table.noisy.values.shape, rng), 0.0)
         drawn.append(Table(table.axes, np.asarray(counts)))
     weights = weigh_by_precision(drawn, [table.law.variance for table in tables])
     settled = settle(
@@ -101,18 +102,6 @@ def _fit_again(
         expected = np.asarray(belief.project(family).values, dtype=np.float64) * total
         cpts.append(Table(family, rng.standard_gamma(expected + 1e-3) + 1e-300).normalise(family[-1]))
     return Network(network.schema, dag, tuple(cpts))
-
-
-def _draw_noise(law: Law, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    if isinstance(law, DiscreteLaplace):
-        stop = -math.expm1(-float(1 / law.scale))
-        return np.asarray(rng.geometric(stop, shape) - rng.geometric(stop, shape), dtype=np.float64)
-    if isinstance(law, DiscreteGaussian):
-        return np.rint(rng.normal(0.0, math.sqrt(float(law.sigma2)), shape))
-    drawn = np.zeros(shape)
-    for part in getattr(law, "parts", ()):
-        drawn += _draw_noise(part, shape, rng)
-    return drawn
 
 
 @dataclass(frozen=True, slots=True)

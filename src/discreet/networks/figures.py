@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.networks.answer import Decision, Figure
 from discreet.networks.evidence import Given, describe_evidence, encode_sets, require_attribute
-from discreet.networks.intervals import Intervals, Whose
+from discreet.networks.intervals import VAGUE, Intervals, Whose
 from discreet.networks.network import Network
 from discreet.values.errors import QueryError
 from discreet.values.schema import Attribute
@@ -100,7 +100,7 @@ def compare(
         low, high = _join_calibrated(scale, first, last)
     else:
         low, high = _subtract(scale, first.lower, last.upper), _subtract(scale, first.upper, last.lower)
-    return Figure(title, value, low, high, first.meaning)
+    return Figure(title, value, low, high, _join_meanings(scale, (low, high), first.meaning, last.meaning))
 
 
 def mean(
@@ -177,8 +177,8 @@ def count(network: Network, event: Given, *, intervals: Kind = None, of: Subject
     if kind is Intervals.NONE:
         return Figure(title, value)
     if kind is Intervals.CALIBRATED:
-        low, high = (end / grain for end in table.estimate_count(codes))
-        return Figure(title, value, low, high, network._intervals.tell(Whose.TABLE))
+        low, high = (end / grain for end in network._intervals.estimate_count(codes))
+        return Figure(title, value, low, high, network._intervals.tell(Whose.TABLE, list(codes)))
     least, most = (end / grain for end in table.bound_counts(codes))
     return Figure(title, value, least, most, network._intervals.state(Whose.TABLE))
 
@@ -256,6 +256,13 @@ def _join_calibrated(scale: _Scale, first: Any, last: Any) -> tuple[float, float
     low = centre - math.hypot(one - low_one, high_two - two)
     high = centre + math.hypot(high_one - one, two - low_two)
     return scale.down(low), scale.down(high)
+
+
+def _join_meanings(scale: _Scale, ends: tuple[float, float], first: str, last: str) -> str:
+    """What the interval of a comparison promises: nothing where its ends are the farthest that there are."""
+    if ends[0] <= _subtract(scale, 0.0, 1.0) and ends[1] >= _subtract(scale, 1.0, 0.0):
+        return first if first.startswith(VAGUE) else VAGUE
+    return last if first.startswith(VAGUE) else first
 
 
 def _place(scale: _Scale, found: Any) -> tuple[float, float, float]:

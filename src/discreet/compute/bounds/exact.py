@@ -14,9 +14,11 @@ That was with branching at a fifth of its present speed, when HiGHS had half of 
 from __future__ import annotations
 
 import heapq
+import threading
 import time
 from collections.abc import Sequence
 from itertools import chain, count
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +29,14 @@ from discreet.compute.bounds.outer import Induction, Tape, find_root
 from discreet.compute.bounds.problem import ConditionalSets, Floats, list_vertices
 from discreet.values.errors import MissingExtra, TooLarge
 
-FIRST, SECOND = 0.3, 0.35
-"""The shares of the time after which HiGHS takes over from branching, and for which it may then work."""
+if TYPE_CHECKING:
+    from discreet.compute.bounds.milp import Solver
+
+ALONE = 0.05
+"""The share of the time after which HiGHS joins in: most questions are closed by then."""
+
+POLL = 0.05
+"""Seconds after which the two tell each other what they have found."""
 
 ROUNDING = 1e-9
 """How far below 0 a bound of HiGHS may be and still count as 0; costs are of the size of f's range."""
@@ -51,43 +59,73 @@ def search(
     precision: float,
 ) -> tuple[float, float]:
     """The best bracket of the least E[f | e] that the time allows, given one that is known."""
-    began = time.monotonic()
+    deadline = time.monotonic() + seconds
     try:
         branching = Branching(induction, elimination, function, lower, upper, precision)
-        branching.run(seconds * FIRST)
+        branching.run(seconds * ALONE)
         if not branching.done:
-            _programme(branching, elimination, function, precision, began + seconds * (FIRST + SECOND))
-            branching.run(began + seconds - time.monotonic())
+            with Programme(elimination, function, branching.upper, precision, deadline) as programme:
+                while not branching.done and time.monotonic() < deadline:
+                    branching.run(min(POLL, deadline - time.monotonic()))
+                    branching.learn(programme.lower, programme.upper)
+                    programme.upper = min(programme.upper, branching.upper)
     except TooLarge:  # a conditional with too many vertices to list
         return lower, upper
     return branching.lower, branching.upper
 
 
-def _programme(
-    branching: Branching, elimination: Elimination, function: Floats, precision: float, deadline: float
-) -> None:
-    from discreet.compute.bounds.milp import Solver
+class Programme:
+    """HiGHS on the same question, in a thread of its own: it works outside of Python, so both get ahead."""
 
-    problem = elimination.problem
-    centre = [local.sets.centre for local in problem.locals]
-    _, known, _ = evaluate(elimination, function[None], centre)
-    try:
-        solver = Solver(problem, float(known[0]))
-    except (TooLarge, MissingExtra):
-        return
-    span = float(function.max() - function.min())
-    while not branching.done and time.monotonic() < deadline:
-        level = branching.upper - precision * span / 2
-        found = solver.minimise(function, level, precision * span / 4, deadline - time.monotonic())
-        if found.bound >= -ROUNDING * span:
-            branching.learn(level, branching.upper)
+    def __init__(
+        self, elimination: Elimination, function: Floats, upper: float, precision: float, deadline: float
+    ) -> None:
+        self.lower = -np.inf
+        self.upper = upper
+        self._elimination = elimination
+        self._function = function
+        self._precision = precision * float(function.max() - function.min())
+        self._deadline = deadline
+        self._solver: Solver | None = None
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Programme:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        while self._thread.is_alive():  # it may have begun another run meanwhile
+            if self._solver is not None:
+                self._solver.stop()
+            self._thread.join(POLL)
+
+    def _run(self) -> None:
+        from discreet.compute.bounds.milp import Solver
+
+        problem = self._elimination.problem
+        _, known, _ = evaluate(
+            self._elimination, self._function[None], [local.sets.centre for local in problem.locals]
+        )
+        try:
+            solver = self._solver = Solver(problem, float(known[0]))
+        except (TooLarge, MissingExtra):
             return
-        if found.conditionals is None:
-            return
-        better = float(improve(elimination, function[None], found.conditionals)[0])
-        if not better < level:
-            return  # out of time before the bound came up to 0
-        branching.learn(-np.inf, better)
+        while not self._stopped.is_set() and time.monotonic() < self._deadline:
+            level = self.upper - self._precision / 2
+            found = solver.minimise(
+                self._function, level, self._precision / 4, self._deadline - time.monotonic()
+            )
+            if found.bound >= -ROUNDING * float(self._function.max() - self._function.min()):
+                self.lower = level
+                return
+            if found.conditionals is None:
+                return
+            better = float(improve(self._elimination, self._function[None], found.conditionals)[0])
+            if not better < level:
+                return  # out of time before the bound came up to 0
+            self.upper = min(self.upper, better)
 
 
 class Branching:

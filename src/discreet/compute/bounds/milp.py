@@ -14,6 +14,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import log2
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -241,6 +242,8 @@ class Solver:
         self._highs.setOptionValue("output_flag", False)
         self._highs.setOptionValue("threads", 1)
         self._highs.setOptionValue("mip_rel_gap", 0.0)
+        self._stopped = False
+        self._highs.cbMipInterrupt += self._interrupt
         self._highs.passModel(lp)
 
     def minimise(self, function: Floats, level: float, gap: float, seconds: float) -> Solution:
@@ -260,6 +263,14 @@ class Solver:
         if abs(info.objective_function_value) < 1e20:
             found = self._read(np.array(highs.getSolution().col_value))
         return Solution(float(info.mip_dual_bound), found)
+
+    def stop(self) -> None:
+        """End a run that another thread has begun; what it has found so far is valid."""
+        self._stopped = True
+
+    def _interrupt(self, event: Any) -> None:
+        if self._stopped:
+            event.interrupt()
 
     def _read(self, columns: Floats) -> list[Floats] | None:
         found = [local.sets.centre for local in self.problem.locals]

@@ -32,6 +32,9 @@ SLACK = 1e-12
 NOISE = 1e-14
 """Differences of sums of probabilities below this are rounding."""
 
+FEW_LEVELS = 4
+"""Up to so many levels, comparing each two of them is faster than sorting."""
+
 MOST_LEVELS = 10
 """The most levels of a conditional whose vertices are listed; k levels have up to k·2^(k−1) candidates."""
 
@@ -144,6 +147,8 @@ class ConditionalSets:
         if self.shape is Shape.SIMPLEX:
             best = np.argmin(values, axis=-1)[..., None] == np.arange(values.shape[-1])
             return np.asarray(self.lower + self.spare[..., None] * best)
+        if values.shape[-1] <= FEW_LEVELS:
+            return np.asarray(self.lower + self._place(values))
         order = np.argsort(self._meet(values), axis=-1)
         filled = self._fill(order)
         placed = np.empty_like(filled)
@@ -158,6 +163,8 @@ class ConditionalSets:
             return np.asarray((self.choose(values) * values).sum(axis=-1))
         if self.shape is Shape.SIMPLEX:
             return np.asarray((self.lower * values).sum(axis=-1) + self.spare * values.min(axis=-1))
+        if values.shape[-1] <= FEW_LEVELS:
+            return np.asarray(((self.lower + self._place(values)) * values).sum(axis=-1))
         values = self._meet(values)
         order = np.argsort(values, axis=-1)
         placed = self._fill(order) * np.take_along_axis(values, order, axis=-1)
@@ -169,6 +176,16 @@ class ConditionalSets:
 
     def _meet(self, values: Floats) -> Floats:
         return np.broadcast_to(values, np.broadcast_shapes(self.lower.shape, values.shape))
+
+    def _place(self, values: Floats) -> Floats:
+        """The spare mass that each level gets: what those of lesser value leave over, as far as it has room."""
+        before = np.zeros(np.broadcast_shapes(self.lower.shape, values.shape))
+        for x in range(values.shape[-1]):
+            for y in range(x):
+                first = values[..., y] <= values[..., x]
+                before[..., x] += np.where(first, self.room[..., y], 0.0)
+                before[..., y] += np.where(first, 0.0, self.room[..., x])
+        return np.minimum(np.maximum(self.spare[..., None] - before, 0.0), self.room)
 
     def _fill(self, order: npt.NDArray[np.intp]) -> Floats:
         room = np.broadcast_to(self.room, order.shape)

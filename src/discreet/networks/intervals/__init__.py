@@ -13,11 +13,13 @@ from discreet.networks.intervals.ends import (
     state_guarantee,
 )
 from discreet.networks.intervals.policy import SEED, IntervalPolicy, Intervals, Whose
+from discreet.networks.intervals.words import VAGUE
 
 __all__ = [
     "COVERAGE",
     "SEED",
     "SUM_TOLERANCE",
+    "VAGUE",
     "IntervalPolicy",
     "Intervals",
     "Strength",

@@ -11,13 +11,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeVar
 
-import numpy as np
-
 from discreet.compute.bounds.outer import bound_outer
 from discreet.compute.region.program import Contradiction
 from discreet.networks.answer import Answer
 from discreet.networks.evidence import CodeSets
-from discreet.networks.intervals.calibrated import Calibrated, draw_calibrated
+from discreet.networks.intervals.calibrated import INSTEAD, Calibrated, draw_calibrated
 from discreet.networks.intervals.ends import (
     COVERAGE,
     bound_tables,
@@ -27,7 +25,20 @@ from discreet.networks.intervals.ends import (
     shape_ends,
     state_guarantee,
 )
-from discreet.networks.intervals.table import TableIntervals, describe_rows
+from discreet.networks.intervals.resampled import Resampled, draw_releases
+from discreet.networks.intervals.table import TableIntervals
+from discreet.networks.intervals.words import (
+    ASK,
+    IMPOSSIBLE,
+    OUTWEIGHED,
+    REMADE,
+    SLOW,
+    SOFT,
+    VAGUE,
+    find_stray,
+    state_cover,
+    tell_cover,
+)
 from discreet.networks.intervals.world import widen
 from discreet.networks.provenance import Provenance
 from discreet.values.errors import ImpossibleEvidence, NetworkError, QueryError, TooLarge
@@ -52,15 +63,6 @@ SEED = 0
 
 VACUOUS = 1.0 - 1e-6
 """From this width on an interval says nothing."""
-
-ROUNDED = 1e-6
-"""An answer that is no further beyond an end is not outside."""
-
-STRAY = " The network's own answer lies outside: go by the interval."
-ASK = 'ask for them with intervals="guaranteed" (--interval guaranteed)'
-SLOW = f"No intervals: they would take more than a second here; {ASK}."
-IMPOSSIBLE = "No intervals: without the noise, this evidence would most likely be impossible."
-SOFT = "they are not worked out for evidence that is given as a likelihood"
 
 
 class Intervals(StrEnum):
@@ -115,6 +117,7 @@ class IntervalPolicy:
     _guaranteed: tuple[tuple[Table, ...], tuple[Table, ...]] | None = field(init=False, default=None)
     _tables: dict[float, TableIntervals] = field(init=False, default_factory=dict)
     _calibrated: Calibrated | None = field(init=False, default=None)
+    _resampled: Resampled | None = field(init=False, default=None)
 
     @property
     def default(self) -> Whose:
@@ -223,13 +226,30 @@ class IntervalPolicy:
 
     def state(self, of: Whose) -> str:
         """What guaranteed intervals about the table or the world cover, in a sentence."""
-        return _state(of) + ("" if self.provenance is None else describe_rows(self.provenance))
+        return state_cover(COVERAGE, self.provenance, world=of is Whose.WORLD)
 
-    def tell(self, of: Whose) -> str:
+    def tell(self, of: Whose, names: Sequence[str]) -> str:
         """What calibrated intervals about the table or the world hold, in a sentence."""
-        whose = "the table's own answer" if of is Whose.TABLE else "the answer in the population"
-        rows = "" if self.provenance is None else describe_rows(self.provenance)
-        return f"About {100 * COVERAGE:g} % of such intervals contain {whose}.{rows}"
+        said = tell_cover(COVERAGE, self.provenance, world=of is Whose.WORLD)
+        reason = self.table().explain(names)
+        return f"{said} {reason} {REMADE}" if reason else said
+
+    def estimate_count(self, event: CodeSets) -> tuple[float, float]:
+        """The ends of a calibrated interval for a number of rows."""
+        return self.table().estimate_count(event, lambda: self._resample(list(event)))
+
+    def _resample(self, names: Sequence[str]) -> Resampled:
+        """Releases made again from this one, once; refused where the network was not fitted by a search."""
+        if self._resampled is None:
+            known = self.provenance
+            if known is None or not known.details.get("batches") or known.details.get("auxiliary"):
+                reason = self.table().explain(names)
+                raise NetworkError(
+                    f"no calibrated intervals: {reason[:1].lower()}{reason[1:-1]}, so how far the network's guess is "
+                    f"off cannot be told; {INSTEAD}"
+                )
+            self._resampled = draw_releases(self.schema, self.dag, self.cpts, known, rng=SEED)
+        return self._resampled
 
     def _find_reason(self, kind: Intervals | None, of: Whose, levels: int, soft: bool) -> str | None:
         """Why an answer has no intervals, and None if it has; intervals that were asked for by name are refused."""
@@ -245,9 +265,9 @@ class IntervalPolicy:
         measured = sum(found.cells for found in self.provenance.measurements) if self.provenance else 0
         if soft:
             lack = SOFT
-        elif not lack and measured > MOST_CELLS:
+        elif not lack and of is Whose.NETWORK and measured > MOST_CELLS:
             lack = f"{measured:,} measured cells take more than a second; {ASK}"
-        elif not lack and levels > MOST_LEVELS:
+        elif not lack and of is not Whose.TABLE and levels > MOST_LEVELS:
             lack = f"more than {MOST_LEVELS} levels take more than a second; {ASK}"
         return f"No intervals: {lack}." if lack else None
 
@@ -292,40 +312,25 @@ class IntervalPolicy:
         assert self.provenance is not None
         if of is Whose.WORLD:
             ends = widen(self.table((1.0 + COVERAGE) / 2.0), targets, functions, evidence, COVERAGE)
-        else:
-            ends = self.table().bound(targets, functions, evidence)
-        said = self.state(of)
+        else:  # what nobody asked for must not take long
+            quick = kind is None and len(functions) > MOST_LEVELS
+            ends = self.table().bound(targets, functions, evidence, quick=quick)
         reason = self.table().explain([*targets, *evidence])
-        if reason and (ends[1] - ends[0] >= VACUOUS).all():
-            return ends, f"As far as this release tells, it may be anything. {reason}"
-        return ends, f"{said} {reason}".rstrip()
+        flat = functions.reshape(len(functions), -1)
+        if (ends[1] - ends[0] >= VACUOUS * (flat.max(axis=1) - flat.min(axis=1))).all():
+            return ends, f"{VAGUE} {reason or OUTWEIGHED}"
+        return ends, f"{self.state(of)} {reason}".rstrip()
 
     def _calibrate(
         self, of: Whose, targets: Sequence[str], functions: Array, evidence: CodeSets
     ) -> tuple[tuple[Array, Array], str]:
         if of is not Whose.NETWORK:
-            world = of is Whose.WORLD
-            return self.table().estimate(targets, functions, evidence, world=world), self.tell(of)
+            asked = [*targets, *evidence]
+            ends = self.table().estimate(
+                targets, functions, evidence, lambda: self._resample(asked), world=of is Whose.WORLD
+            )
+            return ends, self.tell(of, asked)
         if self._calibrated is None:
             known = require_intervals(self.dag, self.provenance)
             self._calibrated = draw_calibrated(self.schema, self.dag, self.cpts, known, COVERAGE, rng=SEED)
         return self._calibrated.bound(targets, functions, evidence), self._calibrated.meaning
-
-
-def find_stray(point: Array | float, low: Array, high: Array) -> str:
-    """A sentence where the network's own answer lies outside of the interval, as it may where it does not fit."""
-    stray = (low > np.asarray(point) + ROUNDED).any() or (high < np.asarray(point) - ROUNDED).any()
-    return STRAY if stray else ""
-
-
-def _state(of: Whose) -> str:
-    """What guaranteed intervals about the table or the world cover, in a sentence."""
-    if of is Whose.WORLD:
-        return (
-            f"{100 * COVERAGE:g} % sure, for this answer: in the population of which the rows are a random sample, "
-            "it lies in [ ]."
-        )
-    return (
-        f"{100 * COVERAGE:g} % sure, for all answers together: the table's own answer lies in [ ], whatever the graph "
-        "leaves out."
-    )

@@ -8,7 +8,7 @@ tables that fit them all.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -19,7 +19,8 @@ from discreet.compute.bounds.counting import CountIntervals, narrow
 from discreet.compute.region.margins import Members, Region, cut_batches, price_table
 from discreet.compute.region.relaxation import Relaxation, choose_helpers
 from discreet.networks.evidence import CodeSets
-from discreet.networks.intervals.shares import bound_count, bound_mean, estimate_counts, guess_rows
+from discreet.networks.intervals.resampled import Resampled
+from discreet.networks.intervals.shares import Estimate, bound_count, bound_mean, estimate_counts, guess_rows
 from discreet.networks.provenance import Provenance
 from discreet.values.budget import Finite
 from discreet.values.errors import ImpossibleEvidence, NetworkError, QueryError
@@ -41,21 +42,8 @@ MOST_QUICK_CELLS = 2**18
 """The most cells of a table whose intervals are narrowed without a linear program."""
 
 
-def describe_rows(provenance: Provenance) -> str:
-    """What the table is, where not all of its rows count; empty where they do."""
-    unit = provenance.unit
-    if unit.average:
-        return f" In the table, each person counts once, as the average of at most {unit.at_most} rows."
-    if unit.person:
-        rows = (
-            "1 row of each person counts"
-            if unit.at_most == 1
-            else f"{unit.at_most} rows of each person count"
-        )
-        return f" In the table, at most {rows}."
-    if unit.weight:
-        return f" In the table, a row counts as often as {unit.weight} says, at most {unit.at_most} times."
-    return ""
+Beyond = Callable[[], Resampled]
+"""Makes what calibrated intervals rest on where no measured table holds the question, or refuses."""
 
 
 def require_events(functions: Array) -> None:
@@ -131,22 +119,28 @@ class TableIntervals:
             [table for batch in self.region.batches for table in batch.tables], self.region.rows
         )
 
-    def estimate_count(self, event: CodeSets) -> tuple[float, float]:
+    def estimate_count(self, event: CodeSets, beyond: Beyond) -> tuple[float, float]:
         """The ends of a calibrated interval for a number of rows, from all tables that hold the attributes."""
         spelled = self._spell(list(event))
-        if not self.region.holds(spelled.names):
-            raise NetworkError(self._refuse(list(event)))
-        tables = [table for batch in self.region.batches for table in batch.tables]
         inside = self._weigh(spelled, event)
-        found = estimate_counts(tables, spelled.names, (inside, 1.0 - inside))
+        parts = (inside, 1.0 - inside)
+        found, _ = self._estimate(spelled, parts, spelled.names, beyond, world=False)
         return bound_count(found, self.coverage)
 
-    def _refuse(self, names: Sequence[str]) -> str:
-        reason = self.explain(names)
-        return (
-            f"no calibrated intervals: {reason[:1].lower()}{reason[1:-1]}, so how far the network's guess is off "
-            'cannot be told; guaranteed ones hold (intervals="guaranteed", --interval guaranteed)'
-        )
+    def _estimate(
+        self,
+        spelled: Spelled,
+        parts: Sequence[Array],
+        targets: Sequence[str],
+        beyond: Beyond,
+        *,
+        world: bool,
+    ) -> tuple[Estimate, bool]:
+        """The rows in each part, and whether what sampling adds to their spread is yet to be added."""
+        if self.region.holds(spelled.names):
+            tables = [table for batch in self.region.batches for table in batch.tables]
+            return estimate_counts(tables, spelled.names, parts), world
+        return beyond().estimate(spelled.names, parts, targets, world=world), False
 
     def explain(self, names: Sequence[str]) -> str:
         """Why an interval is wide: which attributes were not measured together; empty if they were."""
@@ -201,27 +195,24 @@ class TableIntervals:
         return low, high
 
     def estimate(
-        self, targets: Sequence[str], functions: Array, evidence: CodeSets, *, world: bool
+        self, targets: Sequence[str], functions: Array, evidence: CodeSets, beyond: Beyond, *, world: bool
     ) -> tuple[Array, Array]:
         """The ends of calibrated intervals for E[f(targets) | evidence] in the table, for each f (see `shares`).
 
+        What no table holds is estimated by what `beyond` makes (see `resampled`), which may refuse.
         About the world the functions are events: 1 where it happens, 0 elsewhere.
         """
         if world:
             require_events(functions)
         spelled = self._spell([*targets, *evidence])
-        if not self.region.holds(spelled.names):
-            raise NetworkError(self._refuse([*targets, *evidence]))
-        tables = [table for batch in self.region.batches for table in batch.tables]
         given = self._weigh(spelled, evidence)
         low, high = np.empty(len(functions)), np.empty(len(functions))
         for k, function in enumerate(functions):
             worth = self._pull(spelled, targets, function)
             values = np.unique(worth[given > 0])[::-1]
             parts = [given * (worth == value) for value in values]
-            low[k], high[k] = bound_mean(
-                estimate_counts(tables, spelled.names, parts), values, self.coverage, world=world
-            )
+            found, sampled = self._estimate(spelled, parts, targets, beyond, world=world)
+            low[k], high[k] = bound_mean(found, values, self.coverage, world=sampled)
         return low, high
 
     def settles(self, targets: Sequence[str], function: Array, evidence: CodeSets) -> bool:
