@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 HEADER = ["figure", "table", "series", "epsilon", "seed", "value"]
-Row = tuple[str, str, str, str, float]
-"""Figure, table, series, ε, and the mean over the repeats."""
+Row = tuple[str, str, str, str, float, float, int]
+"""Figure, table, series, ε, the mean over the runs, its standard error (nan for one run), and how many they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Job:
     epsilon: str
     run: Callable[[int], float]
     repeats: int | None = None
-    """Fewer than the others, for what is the same in each run."""
+    """Its own number of runs: fewer where all are alike or each takes long, more where they cost nothing."""
 
 
 @dataclass(slots=True)
@@ -51,15 +51,19 @@ class Journal:
         return journal
 
     def measure(self, jobs: Sequence[Job], repeats: int) -> list[Row]:
-        """The mean of every job; runs that are known are not made again."""
+        """The mean of every job with its standard error; runs that are known are not made again."""
         rows: list[Row] = []
         start = time.perf_counter()
         for i, job in enumerate(jobs):
-            values = [self._run(job, seed) for seed in range(min(repeats, job.repeats or repeats))]
-            rows.append((job.figure, job.table, job.series, job.epsilon, float(np.mean(values))))
+            values = [self._run(job, seed) for seed in range(job.repeats or repeats)]
+            runs = len(values)
+            spread = float(np.std(values, ddof=1)) / runs**0.5 if runs > 1 else float("nan")
+            rows.append(
+                (job.figure, job.table, job.series, job.epsilon, float(np.mean(values)), spread, runs)
+            )
             print(
-                f"{job.figure:<14}{job.table:<8}{job.series:<24}ε={job.epsilon:<8}{rows[-1][4]:8.4f}"
-                f"   {i + 1}/{len(jobs)}, {time.perf_counter() - start:.0f} s",
+                f"{job.figure:<14}{job.table:<8}{job.series:<28}ε={job.epsilon:<8}{rows[-1][4]:8.4f} ±{spread:.4f}"
+                f" ({runs})   {i + 1}/{len(jobs)}, {time.perf_counter() - start:.0f} s",
                 file=sys.stderr,
                 flush=True,
             )

@@ -42,8 +42,7 @@ def draw_tables() -> Iterator[Data]:
     for name, rows in DRAWN:
         network = examples.load(name)
         codes = network.sample(rows, rng=0).codes()
-        columns = {found.name: [found.levels[code] for code in codes[found.name]] for found in network.schema}
-        yield Data(name, network.schema, columns, codes)
+        yield Data(name, network.schema, codes)
 
 
 def read_tables(folder: Path) -> Iterator[Data]:

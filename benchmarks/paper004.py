@@ -34,7 +34,7 @@ from discreet.values.budget import PureDP
 EPSILONS = ("0.05", "0.1", "0.2", "0.4", "0.8", "1.6")
 SUMMARY_RUNS = 3
 """The errors that the last lines print are means of so many runs, or more: one alone can come out either way."""
-FIGURES = ("2", "3", "4", "5", "encodings")
+FIGURES = ("2", "3", "4", "5", "encodings", "summary")
 
 
 def list_jobs(data: Data, figures: list[str], budgets: list[str], *, quick: bool) -> Iterator[Job]:
@@ -48,7 +48,10 @@ def list_jobs(data: Data, figures: list[str], budgets: list[str], *, quick: bool
         degrees = (
             (2,) if quick and data.binary else (2, 4, 6) if data.binary else (1,) if quick else (1, 2, 3)
         )
-        yield from compare_scores(data, epsilons[-1:] if quick else epsilons, degrees)
+        if quick:
+            yield from compare_scores(data, epsilons[-1:], degrees, None)
+        else:
+            yield from compare_scores(data, epsilons, degrees)
     if "3" in figures:
         yield from (
             compare_usefulness(data, ("0.1",), ("1", "4")) if quick else compare_usefulness(data, epsilons)
@@ -155,15 +158,19 @@ def draw(rows: list[Row], out: Path) -> None:
 
 
 def draw_panel(axes: Any, rows: list[Row]) -> None:
-    """The series of one panel over ε."""
+    """The series of one panel over ε; bars are standard errors."""
     for series in dict.fromkeys(row[2] for row in rows):
-        points = [(row[3], row[4]) for row in rows if row[2] == series]
+        points = [row[3:6] for row in rows if row[2] == series]
         label = series.partition("/")[0]
         if points[0][0] in ("inf", NO_NOISE):
             axes.axhline(points[0][1], linestyle=":", linewidth=0.8, color="0.5")
             axes.annotate(label, (0.02, points[0][1]), xycoords=("axes fraction", "data"), fontsize=6)
         else:
-            axes.plot([float(e) for e, _ in points], [v for _, v in points], "o-", markersize=3, label=label)
+            budgets, values, spreads = zip(*points, strict=True)
+            axes.errorbar(
+                [float(e) for e in budgets], values, np.nan_to_num(spreads), fmt="o-", markersize=3, label=label,
+                capsize=2, linewidth=1,
+            )  # fmt: skip
     budgets = sorted({row[3] for row in rows if row[3] not in ("inf", NO_NOISE)}, key=float)
     axes.set_xscale("log")
     axes.set_xticks([float(e) for e in budgets], budgets, fontsize=7)
@@ -195,13 +202,15 @@ def main() -> None:
         for job in list_jobs(data, arguments.figures, arguments.epsilons, quick=arguments.quick)
     ]
     rows = journal.measure(jobs, repeats)
-    rows += journal.measure(list(list_summary(tables, quick=arguments.quick)), max(repeats, SUMMARY_RUNS))
+    if "summary" in arguments.figures:
+        summary = list(list_summary(tables, quick=arguments.quick))
+        rows += journal.measure(summary, max(repeats, SUMMARY_RUNS))
     with (arguments.out / "paper004.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["figure", "table", "series", "epsilon", "value"])
-        writer.writerows((*row[:4], f"{row[4]:.6f}") for row in rows)
+        writer.writerow(["figure", "table", "series", "epsilon", "value", "standard_error", "runs"])
+        writer.writerows((*row[:4], f"{row[4]:.6f}", f"{row[5]:.6f}", row[6]) for row in rows)
     draw(rows, arguments.out)
-    summarise(tables, rows, quick=arguments.quick)
+    summarise(tables if "summary" in arguments.figures else {}, rows, quick=arguments.quick)
 
 
 def summarise(tables: dict[str, Data], rows: list[Row], *, quick: bool) -> None:

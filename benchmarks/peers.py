@@ -20,9 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from _distances import mean_variation
 from _environments import open_environment
-from _paper004_data import Data, read_data
+from _paper004_data import QUICK_MARGINALS, Data, read_data
 from discreet.values.budget import ApproxDP, afford_zcdp
 
 WORKER = Path(__file__).with_name("_peers_worker.py")
@@ -99,10 +98,7 @@ def run(method: str, data: Data, epsilon: str, limit: float, *, install: bool) -
         told = json.loads(out.splitlines()[-1])
         with np.load(place / "answer.npz") as file:
             codes = {name: file[name] for name in data.schema.names}
-    errors = [
-        mean_variation(data.codes, codes, data.schema.sizes, data.marginals(ways, most))
-        for ways, most in ((2, None), (3, 200))
-    ]
+    errors = [data.error(codes, ways) for ways in (2, 3)]
     return Outcome(method, "", *errors, told["fit_s"], told["cpu_s"], told["sample_s"], told["peak_mb"])
 
 
@@ -149,7 +145,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, help="seconds for each method [default: 1800, quick 30]")
     parser.add_argument("--out", type=Path, default=Path("results"))
     arguments = parser.parse_args()
-    data = read_data(arguments.data, arguments.name)
+    data = read_data(arguments.data, arguments.name, QUICK_MARGINALS)
     if data is None:
         return
     methods = arguments.methods or (QUICK if arguments.quick else tuple(METHODS))
