@@ -135,8 +135,8 @@ def release(
     elif schema is not None:
         raise BudgetError("a plan has its own schema: leave out --schema")
     asked = terms.read(declared)
-    is_open = declared is not None and create_ledger and terms.unit is None and terms.person is None
-    if is_open and _ask_about_people(data, declared, ledger, account):
+    says_nothing = create_ledger and terms.unit is None and terms.person is None
+    if declared is not None and says_nothing and _ask_about_people(data, declared, ledger, account):
         asked["unit"] = "add-remove"  # said, and not to be said again
     with (
         catch_warnings(),
