@@ -151,7 +151,11 @@ def _read_file(path: Path) -> list[Witness]:
 
 
 def _read_release(path: Path) -> Witness:
-    document = load_strictly(read_text(path, MAX_BYTES))
+    text = read_text(path, MAX_BYTES)
+    try:
+        document = load_strictly(text)
+    except DiscreetError as error:
+        raise FormatError(f"{path}: {error}") from None
     if not isinstance(document, dict) or document.get("format") != RELEASE.format:
         raise FormatError(f"{path} is not a release")
     known = document.get("provenance")
