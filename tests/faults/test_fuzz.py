@@ -62,7 +62,8 @@ def test_a_short_run_finds_nothing() -> None:
 def test_a_planted_weakness_is_found(name: str) -> None:
     said = run(
         f"_fuzz.SECONDS, _fuzz.BATCH = 3, 25\nfound = WEAKNESSES[{name!r}]\n"
-        f"ended, broken = _fuzz.fuzz(seconds=1e9, seed=4, most={WITHIN}, kinds=found.kinds, plant=found.plant, stop=True)\n"
+        f"limits = dict(seconds=1e9, seed=4, most={WITHIN}, stop=True)\n"
+        "ended, broken = _fuzz.fuzz(kinds=found.kinds, plant=found.plant, **limits)\n"
         "print(*sorted({fault for _, outcome in broken for fault in outcome.faults}), sep='|')\n"
     )
     assert WEAKNESSES[name].shows in said.strip().split("|")
