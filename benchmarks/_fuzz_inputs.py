@@ -154,6 +154,8 @@ TOKENS: tuple[bytes, ...] = (
     b'{"a":' * 200, b'"', b"\\", b"\xe2\x80\xae", b"(" * 400, b"/*", b"//", b"->" * 99, b"between 1 and 2",
     b"=", b", ", b"18446744073709551616", b"a" * 10_000, b"%s", b"../../etc/passwd", b"sep=;\n",
 )  # fmt: skip
+NUMBERS = 19
+"""How many of them stand where a number is expected."""
 VALUES: tuple[Any, ...] = (
     None, True, 0, -1, 2**63, 10**400, 1e308, 0.1, "", "1e999999999", "x" * 3000, "\x1b[31m", [], {}, [[]],
     {"width": 10**9}, {"epsilon": "1e999999999"}, {"epsilon": "1/0"}, "1/3", "a", ["a", "a"],
@@ -166,6 +168,9 @@ HINTS: dict[Any, tuple[Any, ...]] = {
         {"model_cells": 10**15},
         {"rounds": 10**12},
         {"sets": [["a"] * 99]},
+    ),
+    **dict.fromkeys(
+        ("epsilon", "rho", "delta"), ("1e999999999", "9" * 300, "1/0", "-1", "710", "1/3", "1e-300")
     ),
     "cost": ({"epsilon": "1e999999999"}, {"rho": "1/3"}, {"epsilon": "9" * 300}),
     "request": ("\x1b]0;title\x07", "r" * 500),
@@ -270,6 +275,8 @@ def mutate(data: bytes, chance: random.Random) -> bytes:
 
 def mutate_word(word: str, chance: random.Random) -> str:
     """An argument that somebody mistyped, or typed on purpose."""
+    if word[:1].isdigit() and chance.random() < 0.5:
+        return chance.choice(TOKENS[:NUMBERS]).decode()
     found = mutate(word.encode(), chance) if chance.random() < 0.4 else chance.choice(TOKENS)
     return found.decode("utf-8", "replace").replace("\0", "")[:60_000]
 
@@ -350,7 +357,7 @@ def _swap_number(data: bytes, chance: random.Random) -> bytes:
     at = end = chance.choice(starts)
     while end < len(data) and data[end : end + 1] in b"0123456789.eE-":
         end += 1
-    return data[:at] + chance.choice(TOKENS[:19]) + data[end:]
+    return data[:at] + chance.choice(TOKENS[:NUMBERS]) + data[end:]
 
 
 _CHANGES: tuple[Callable[[bytes, random.Random], bytes], ...] = (

@@ -110,7 +110,7 @@ def _exit_otherwise() -> None:
 
 
 WEAKNESSES: dict[str, Weakness] = {
-    "any exponent": Weakness(_read_any_exponent, ("arguments", "release"), "hang"),
+    "any exponent": Weakness(_read_any_exponent, ("arguments",), "hang"),
     "a quadratic pattern": Weakness(_look_twice_at_newlines, ("edges",), "hang"),
     "any option": Weakness(_take_any_option, ("searched",), "hang"),
     "escapes on the terminal": Weakness(_show_escapes, ("arguments", "schema", "edges"), "control character"),

@@ -156,3 +156,48 @@ def test_the_package_runs_as_a_module() -> None:
         [sys.executable, "-m", "discreet", "--version"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0 and done.stdout.startswith("discreet ")
+
+
+def test_only_one_door_leads_to_the_terminal() -> None:
+    """Whatever a command prints passes `terminal.echo`, which lets no escape through."""
+    folder = Path(commands.__file__).parent
+    offenders = [
+        f"{path.name}: {line.strip()}"
+        for path in [*folder.rglob("*.py"), folder.parent / "demo.py"]
+        if path.name != "terminal.py"
+        for line in path.read_text("utf-8").splitlines()
+        if "typer.echo(" in line or "secho(" in line or (" print(" in line and "show_line" not in line)
+    ]
+    assert offenders == []
+
+
+HOSTILE = "red\x1b[31m\x9b2J\u202e"
+
+
+def test_names_of_files_do_not_move_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {"smoke": ["yes", "no"] * 20, "lung": ["no"] * 40}
+    made = dc.release(
+        rows, Schema.of({name: ["yes", "no"] for name in rows}), {"smoke": (), "lung": ("smoke",)}, epsilon=1,
+        ledger=tmp_path / "l", account="clinic", create=True, budget=1,
+    )  # fmt: skip
+    made.write(tmp_path / "published")
+    (tmp_path / "published" / f"{HOSTILE}.txt").write_text("x")
+    document = str(tmp_path / "published" / "release.json")
+    hostile = str(tmp_path / f"{HOSTILE}.json")
+    for command in (
+        ["catalog", str(tmp_path / "published"), "--title", HOSTILE],
+        ["statement", document],
+        ["statement", document, "--json"],
+        ["statement", document, "--format", "json-ld"],
+        ["verify", str(tmp_path / "published")],
+        ["report", document, "--out", str(tmp_path / f"{HOSTILE}.html")],
+        ["credal", "noise", document, "--out", hostile],
+        ["credal", "recover", hostile],
+        ["query", hostile, "P(lung)"],
+        ["synthesize", document, "--rows", "5", "--out", str(tmp_path / f"{HOSTILE}.csv")],
+        ["budget", "show", str(tmp_path / HOSTILE)],
+        ["keys", str(tmp_path / f"{HOSTILE}.key")],
+    ):
+        assert main(command) in (0, 1, 2)
+        said = "".join(capsys.readouterr())
+        assert said and not set("\x1b\x9b\u202e") & set(said), command

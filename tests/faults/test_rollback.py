@@ -18,7 +18,7 @@ import discreet as dc
 from discreet.core.chain import Anchor
 from discreet.doors.cli import main
 from discreet.entrance import open_ledger
-from discreet.judge.trust.witness import note_anchor, read_witnesses
+from discreet.judge.trust.witness import Witness, find_conflict, note_anchor, read_witnesses
 from discreet.stores import sqlite
 from discreet.values.budget import PureDP
 from discreet.values.errors import DiscreetError, LedgerError
@@ -297,3 +297,50 @@ def test_anchors_are_added_line_by_line(tmp_path: Path) -> None:
     found = read_witnesses(tmp_path / "n.txt")
     assert [witness.anchor for witness in found] == [Anchor(said.events, said.head)] * 2
     assert {witness.ledger for witness in found} == {said.ledger}
+
+
+def test_an_anchor_behind_a_line_that_was_not_ended_is_a_line_of_its_own(tmp_path: Path) -> None:
+    said = publish(tmp_path / "l", "one").provenance.statement
+    assert said is not None
+    (tmp_path / "n.txt").write_text("# kept on another disk")
+    note_anchor(tmp_path / "n.txt", said)
+    assert [witness.anchor for witness in read_witnesses(tmp_path / "n.txt")] == [
+        Anchor(said.events, said.head)
+    ]
+
+
+def test_many_witnesses_take_one_look_at_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_ledger(make(tmp_path / "l")) as ledger:
+        for number in range(20):
+            ledger.debit("clinic", f"r{number}", PureDP("1/100"))
+        head, looks = ledger.head(), 0
+        real = type(ledger).verify
+
+        def look(self: Any, *anchors: Anchor) -> Any:
+            nonlocal looks
+            looks += 1
+            return real(self, *anchors)
+
+        monkeypatch.setattr(type(ledger), "verify", look)
+        seen = [Witness("", head, f"note {number}") for number in range(500)]
+        assert find_conflict(ledger, seen) is None and looks == 1
+        seen[321] = Witness("", Anchor(head.count, "0" * 64), "note 321")
+        told = find_conflict(ledger, seen)
+        assert (
+            told is not None and told.endswith("the one that the anchor names, says note 321") and looks < 15
+        )
+
+
+def test_a_release_that_cannot_be_read_is_not_written_over(tmp_path: Path) -> None:
+    """It may be the one that would have told that the ledger was rolled back."""
+    publish(tmp_path / "l", "one").write(tmp_path / "out")
+    with open(tmp_path / "out" / "release.json", "r+b") as file:
+        file.truncate(100)
+    before = (tmp_path / "out" / "release.json").read_bytes()
+    with pytest.raises(DiscreetError, match=r"release\.json"):
+        read_witnesses(tmp_path / "out")
+    (tmp_path / "s.toml").write_text('[attributes]\na.levels = ["0", "1"]\nb.levels = ["0", "1"]\n')
+    (tmp_path / "rows.csv").write_text("a,b\n" + "0,1\n1,1\n" * 20)
+    command = f"release {tmp_path}/rows.csv --schema {tmp_path}/s.toml --epsilon 1 --ledger {tmp_path}/l"
+    assert main([*command.split(), "--account", "clinic", "--out", str(tmp_path / "out")]) == 2
+    assert (tmp_path / "out" / "release.json").read_bytes() == before

@@ -230,8 +230,8 @@ class Ledger:
                 return book.state(account, entries, self.durable, rows)
         return self.recall(last).state(account, entries, self.durable, rows)
 
-    def verify(self, anchor: Anchor | None = None) -> Verdict:
-        """Read everything afresh and check the chain, the sums, the stored answers, and an outside anchor."""
+    def verify(self, *anchors: Anchor) -> Verdict:
+        """Read everything afresh and check the chain, the sums, the stored answers, and outside anchors."""
         with self._alone():
             problems: list[str] = []
             book, hashes = Book(), {}
@@ -245,12 +245,12 @@ class Ledger:
                 problems.append(str(problem))
         if not hashes:
             problems.append("the ledger is empty; even a new one has its opening event")
-        if anchor is not None and anchor.count > book.anchor.count:
-            problems.append(
-                f"the anchor was taken at {anchor.count} events, only {book.anchor.count} are left"
-            )
-        elif anchor is not None and hashes.get(anchor.count) != anchor.hash:
-            problems.append(f"event {anchor.count} is not the one that the anchor names")
+        for anchor in anchors:
+            if anchor.count > book.anchor.count:
+                left = book.anchor.count
+                problems.append(f"the anchor was taken at {anchor.count} events, only {left} are left")
+            elif hashes.get(anchor.count) != anchor.hash:
+                problems.append(f"event {anchor.count} is not the one that the anchor names")
         if len(problems) > _MOST_PROBLEMS:
             problems[_MOST_PROBLEMS:] = [f"and {len(problems) - _MOST_PROBLEMS} more"]
         return Verdict(book.anchor, tuple(problems))

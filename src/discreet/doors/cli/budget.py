@@ -117,7 +117,7 @@ def verify(
     outside = bool(witnesses)
     try:
         with open_ledger(ledger) as opened:
-            verdict = opened.verify(witnesses[0].anchor if anchor is not None else None)
+            verdict = opened.verify(*(found.anchor for found in witnesses[: anchor is not None]))
             conflict = find_conflict(opened, witnesses, strict=True) if verdict.sound else None
             if conflict is not None:
                 verdict = Verdict(verdict.anchor, (conflict,))

@@ -137,7 +137,7 @@ def compare(
         return
     _print_distances(found)
     if changes is not None:
-        typer.echo(changes.explain())
+        echo(changes.explain())
 
 
 def _compare_rows(

@@ -25,8 +25,8 @@ from discreet.values.text import show
 
 LINE = re.compile(r"discreet-anchor 1 ([0-9a-f]{32}) ([0-9]{1,18}:[0-9a-f]{64})")
 BARE = re.compile(r"[0-9]{1,18}:[0-9a-f]{64}")
-NOTES = "anchors.txt"
-"""The file of anchors in a folder of witnesses."""
+NOTES, DOCUMENT = "anchors.txt", "release.json"
+"""The file of anchors in a folder of witnesses, and the release in one that is written into."""
 MOST_FILES = 500
 MOST_BYTES = 2**22
 """The longest file of anchors that is read."""
@@ -46,7 +46,7 @@ class Witness:
 def read_witnesses(path: PathLike) -> list[Witness]:
     """The anchors in a release, in a file of anchors, or in all of these in a folder; what is neither is refused.
 
-    In a folder, what is neither is passed over.
+    In a folder, what is neither is passed over, unless it has the name of one.
     """
     place = Path(path)
     if not place.is_dir():
@@ -64,7 +64,7 @@ def read_witnesses(path: PathLike) -> list[Witness]:
         try:
             found += _read_file(place / name)
         except DiscreetError:
-            if name == NOTES:
+            if name in (NOTES, DOCUMENT):  # a release that cannot be read any more may be the one that tells
                 raise
     return found
 
@@ -74,15 +74,18 @@ def find_conflict(ledger: Ledger, witnesses: Iterable[Witness], *, strict: bool 
 
     Those of other ledgers are passed over, unless it is `strict`.
     """
+    mine = []
     for found in witnesses:
-        if found.ledger and found.ledger != ledger.id:
-            if strict:
-                return f"{found.source} was paid for from ledger {show(found.ledger)}, not {ledger.id!r}"
-            continue
-        problems = ledger.verify(found.anchor).problems
-        if problems:
-            return f"{problems[-1]}, says {found.source}"
-    return None
+        if not found.ledger or found.ledger == ledger.id:
+            mine.append(found)
+        elif strict:
+            return f"{found.source} was paid for from ledger {show(found.ledger)}, not {ledger.id!r}"
+    if not mine or ledger.verify(*{found.anchor for found in mine}).sound:
+        return None
+    while len(mine) > 1:  # the first of them that does not match; the ledger is read once for each half
+        half = mine[: len(mine) // 2]
+        mine = half if ledger.verify(*{found.anchor for found in half}).problems else mine[len(half) :]
+    return f"{ledger.verify(mine[0].anchor).problems[-1]}, says {mine[0].source}"
 
 
 def require_latest(ledger: Ledger, witnesses: Sequence[Witness]) -> None:
@@ -119,9 +122,11 @@ def note_anchor(path: PathLike | None, said: Statement | None) -> None:
     place = _find_notes(path)
     line = f"discreet-anchor 1 {said.ledger} {said.events}:{said.head}\n"
     try:
-        handle = os.open(place, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
+        handle = os.open(place, os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o644)
         with os.fdopen(handle, "ab") as file:
-            file.write(line.encode())
+            size = os.fstat(handle).st_size
+            whole = not size or os.pread(handle, 1, size - 1) == b"\n"  # somebody may have edited it
+            file.write(("" if whole else "\n").encode() + line.encode())
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
@@ -146,7 +151,11 @@ def _read_file(path: Path) -> list[Witness]:
 
 
 def _read_release(path: Path) -> Witness:
-    document = load_strictly(read_text(path, MAX_BYTES))
+    text = read_text(path, MAX_BYTES)
+    try:
+        document = load_strictly(text)
+    except DiscreetError as error:
+        raise FormatError(f"{path}: {error}") from None
     if not isinstance(document, dict) or document.get("format") != RELEASE.format:
         raise FormatError(f"{path} is not a release")
     known = document.get("provenance")
