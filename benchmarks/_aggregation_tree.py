@@ -8,12 +8,14 @@ machine; those of the network are assumptions, and named so.
 from __future__ import annotations
 
 import heapq
+import math
 import time
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
+from discreet.rows.engines.covering import cover
 from discreet.rows.engines.spark_tasks import add_slice
 
 FAN = 32
@@ -25,7 +27,7 @@ class Cluster:
     """What one executor can do."""
 
     counted: float
-    """Rows·tables that a core counts in a second: measured."""
+    """Rows·wide tables that a core counts in a second: measured."""
     added: float
     """Cells that a core adds to others in a second: measured."""
     executors: int = 100
@@ -38,6 +40,22 @@ class Cluster:
     """The deviation of the logarithm of a task's time: an assumption; stragglers are part of any cluster."""
 
 
+def list_candidates() -> tuple[list[int], list[tuple[int, ...]]]:
+    """The sizes of Child's attributes, and what a search counts: all pairs, and 4,096 sets of three and four."""
+    from discreet.networks import examples
+
+    schema = examples.child().schema
+    sizes = [attribute.size for attribute in schema]
+    wider = [members for width in (3, 4) for members in combinations(range(len(sizes)), width)]
+    wider.sort(key=lambda members: math.prod(sizes[i] for i in members))
+    return sizes, [*combinations(range(len(sizes)), 2), *wider[:4096]]
+
+
+def count_wide(sizes: list[int], sets: list[tuple[int, ...]]) -> int:
+    """The number of wide tables that are counted for these."""
+    return len(cover(sizes, sets, 10**9, 2**22))
+
+
 def measure_constants() -> Cluster:
     """What one core of this machine counts and adds in a second of its own time."""
     from discreet.networks import examples
@@ -45,12 +63,11 @@ def measure_constants() -> Cluster:
 
     rows, child = 2**20, examples.child()
     codes = list(child.sample(rows, rng=1).codes().values())
-    sizes = [child.schema[name].size for name in child.schema.names]
-    pairs = list(combinations(range(len(sizes)), 2))
-    Tally(sizes, pairs, threads=1).add([column[:64] for column in codes])
-    tally, start = Tally(sizes, pairs, threads=1), time.process_time()
+    sizes, sets = list_candidates()
+    Tally(sizes, sets, threads=1, rows=rows).add([column[:64] for column in codes])
+    tally, start = Tally(sizes, sets, threads=1, rows=rows), time.process_time()
     tally.add(codes)
-    counted = rows * len(pairs) / (time.process_time() - start)
+    counted = rows * count_wide(sizes, sets) / (time.process_time() - start)
     sums, cells = {}, np.ones(2**22, dtype=np.int64).tobytes()
     add_slice(sums, 0, cells)
     start = time.process_time()
@@ -91,12 +108,15 @@ def simulate(
     return {"counting": counting, "tree": adding, "flat": flat, "moved_gb": (moved + parts * size) / 1e9}
 
 
-CASES = (
-    ("190 pairs of Child", 190, 2_000),
-    ("4,286 candidates of a search", 4_286, 400_000),
-    ("tables of 22 million cells", 40, 22_000_000),
-)
-"""What is counted in one pass: a name, how many tables, how many cells they have together."""
+def list_cases() -> list[tuple[str, int, int]]:
+    """What is counted in one pass: a name, how many wide tables, how many cells those asked for have together."""
+    sizes, sets = list_candidates()
+    cells = [math.prod(sizes[i] for i in members) for members in sets]
+    return [
+        ("190 pairs of Child", count_wide(sizes, sets[:190]), sum(cells[:190])),
+        ("4,286 candidates of a search", count_wide(sizes, sets), sum(cells)),
+        ("tables of 22 million cells", 40, 22_000_000),
+    ]
 
 
 def show(rows: float = 1e11, partitions: int = 10_000) -> list[str]:
@@ -104,10 +124,10 @@ def show(rows: float = 1e11, partitions: int = 10_000) -> list[str]:
     cluster = measure_constants()
     lines = [
         f"{rows:.0e} rows in {partitions:,} partitions, {cluster.executors} executors of {cluster.cores} cores, "
-        f"each {cluster.counted:.2g} rows·tables and {cluster.added:.2g} cells per second (simulated):",
+        f"each {cluster.counted:.2g} rows·wide tables and {cluster.added:.2g} cells per second (simulated):",
         f"  {'one pass for':<32} {'counting':>10} {'tree':>10} {'all to the driver':>18} {'moved':>10}",
     ]
-    for name, tables, cells in CASES:
+    for name, tables, cells in list_cases():
         found = simulate(cluster, rows, partitions, tables, cells)
         lines.append(
             f"  {name:<32} {found['counting']:>8.0f} s {found['tree']:>8.2f} s {found['flat']:>16.1f} s "

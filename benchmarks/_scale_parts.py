@@ -66,7 +66,7 @@ def write_parts(network: str, parts: list[tuple[int, str, int]]) -> dict[str, An
     """Synthetic rows to several files; one that was cut off is not there, and is made the next time."""
     net = load_network(network)
     clock, cores, _ = measure(lambda: [net.sample(rows, rng=seed).write(path) for rows, path, seed in parts])
-    return {"rows": sum(rows for rows, _, _ in parts), "clock": clock, "cores": cores}
+    return {"rows": sum(rows for rows, _, _ in parts), "clock": clock, "cores": cores, "peak": peak_mb()}
 
 
 def open_rows(network: str, path: str, repeats: int) -> dict[str, Any]:
@@ -136,6 +136,30 @@ def release_rows(network: str, folder: str, memory: str, search: bool, codes: st
         "cores": cores + more,
         "peak": peak_mb(),
     }
+
+
+def count_tables(network: str, rows: int) -> dict[str, Any]:
+    """The candidates of a search by one core: each from the rows, and as margins of wide tables; cell by cell."""
+    from _aggregation_tree import list_candidates
+    from discreet.rows.engines.kernels import Tally
+
+    codes = list(load_network(network).sample(rows, rng=4).codes().values())
+    sizes, sets = list_candidates()
+    found, cores = [], []
+    for hint in (0, rows):
+        Tally(sizes, sets[:3], threads=1).add([column[:9] for column in codes])
+
+        def count(hint: int = hint) -> Any:
+            tally = Tally(sizes, sets, threads=1, rows=hint)
+            tally.add(codes)
+            return tally.finish()
+
+        _, spent, tables = measure(count)
+        cores.append(spent)
+        found.append(tables)
+    agree = all(np.array_equal(one, other) for one, other in zip(*found, strict=True))
+    speeds = [rows * len(sets) / spent for spent in cores]
+    return {"narrow": speeds[0], "wide": speeds[1], "ratio": cores[0] / cores[1], "agree": int(agree)}
 
 
 def start_spark(workers: int = 2) -> Any:
@@ -242,5 +266,6 @@ PARTS: dict[str, Callable[..., dict[str, Any]]] = {
     "open_rows": open_rows,
     "open_csv": open_csv,
     "release_rows": release_rows,
+    "count_tables": count_tables,
     "race_engines": race_engines,
 }

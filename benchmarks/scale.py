@@ -10,6 +10,8 @@ The last lines are the figures promised:
 - `rows_max`, `peak_mb`, `linearity`: the largest folder of Parquet files that was released, with the graph and by
   search, the most memory that took, and seconds of the cores per row at the largest size over those at the smallest
   above 10⁶.
+- `wide_over_narrow`: the candidates of a search on Child's rows, counted one by one over as margins of wide tables, in
+  seconds of one core.
 - `sample_mrows_per_s`: million synthetic rows of Alarm written to Parquet in a second.
 - `engines_agree`: 1 if embedded, Spark's executors and Spark's grouping sets agree cell by cell, people bounded too.
 
@@ -81,7 +83,8 @@ def write_folder(folder: Path, rows: int) -> None:
     if missing:
         made = run_part("write_parts", LARGE, missing)
         print(
-            f"  {made['rows']:>13,} rows written  {made['clock']:.2f} s, cores {made['cores']:.2f} s",
+            f"  {made['rows']:>13,} rows written  {made['clock']:.2f} s, cores {made['cores']:.2f} s, "
+            f"peak {made['peak']:.0f} MB",
             flush=True,
         )
 
@@ -129,7 +132,9 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, in less than a minute")
     parser.add_argument("--rows", type=float, default=1e8, help="rows of the largest folder, from 1e6 to 1e9")
-    parser.add_argument("--only", choices=["open", "engines", "large", "write"], help="one part of it")
+    parser.add_argument(
+        "--only", choices=["open", "count", "engines", "large", "write"], help="one part of it"
+    )
     parser.add_argument("--folder", type=Path, help="where the large folder is made, and stays")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for the CSV")
     parser.add_argument("--part", help=argparse.SUPPRESS)
@@ -150,6 +155,13 @@ def main() -> None:
         folder = Path(place)
         if only in (None, "write", "open"):
             lines += write_and_open(folder, quick, step)
+        if only in (None, "count"):
+            counted = run_part("count_tables", LARGE, 5 * 10**5 if quick else 5 * 10**6)
+            print(
+                f"4,286 tables of {LARGE}: {counted['narrow']:.3g} rows·tables a second and core one by one, "
+                f"{counted['wide']:.3g} as margins of wide ones"
+            )
+            lines += [("wide_over_narrow", counted["ratio"]), ("wide_agree", counted["agree"])]
         if only in (None, "engines"):
             lines += race(folder, quick, step)
         if only in (None, "large"):
