@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.rows.engines.addresses import open_table
 from discreet.rows.engines.ways import fetch
-from discreet.rows.people import NOBODY, draw_key
+from discreet.rows.people import NOBODY, WHOLE, ZEROS, draw_key
 from discreet.rows.readers.sources import place_columns
 from discreet.values.errors import import_extra
 from discreet.values.text import is_id_name
@@ -24,6 +24,7 @@ def write_ids(column: Any) -> Any:
         text = whole.ifelse(column.cast("int64").cast("string"), text)
         text = column.isnan().ifelse("", text)
     bare = text.strip()
+    bare = bare.re_search(WHOLE).ifelse(bare.re_replace(ZEROS, ""), bare)
     return bare.lower().isin(NOBODY).ifelse("", bare)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet.rows.limits import MAX_WEIGHT, Limits
-from discreet.rows.people import BLANKS, NOBODY, draw_key, write_id
+from discreet.rows.people import BLANKS, NOBODY, WHOLE, ZEROS, draw_key, write_id
 from discreet.rows.readers import sources
 from discreet.rows.readers.batches import Batch, Numbers, Reader, check_numbers, refuse_number, refuse_weight
 from discreet.rows.readers.duck_codes import Kind, classify_type, require_kind, write_code, write_count
@@ -254,7 +254,11 @@ class DuckReader:
             )
         trimmed = f"trim({text}, {' || '.join(f'chr({ord(blank)})' for blank in BLANKS)})"
         nobody = ", ".join(f"'{word}'" for word in NOBODY)
-        return f"CASE WHEN lower({trimmed}) IN ({nobody}) THEN '' ELSE coalesce({trimmed}, '') END"
+        return (
+            f"CASE WHEN lower({trimmed}) IN ({nobody}) THEN '' "
+            f"WHEN regexp_matches({trimmed}, '{WHOLE}') THEN regexp_replace({trimmed}, '{ZEROS}', '') "
+            f"ELSE coalesce({trimmed}, '') END"
+        )
 
     def _name_rows(self) -> str:
         """The rows to be read: all, or the bounded ones."""
