@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,7 +19,6 @@ from discreet.core.book import Account, spell
 from discreet.core.contributions import choose_bound, list_bounds
 from discreet.core.counter import Counter
 from discreet.core.ledger import Ledger, require_line
-from discreet.rows.engines.addresses import lives_elsewhere
 from discreet.rows.limits import MAX_ROWS, Limits, read_memory
 from discreet.stores.fingerprint import mark_source, mark_words
 from discreet.stores.memory import MemoryLedger
@@ -98,7 +97,7 @@ def open_counter(
             f"attribute {leaving!r} leaves records out, but {why}; declare another level, the missing one or the "
             "nearest bin for values outside"
         )
-    if lives_elsewhere(data):
+    if _lives_elsewhere(data):
         from discreet.rows.engines.pushdown import PushdownCounter
 
         if codes is not None:
@@ -309,7 +308,7 @@ def count_rows_of_people(
 ) -> npt.NDArray[np.int64]:
     """How many people have 1, 2, … up to `most` rows, and last how many have more; true, and so never to be shown."""
     limits = Limits(read_memory(memory))
-    if lives_elsewhere(data):
+    if _lives_elsewhere(data):
         from discreet.rows.engines.ibis_people import count_people_there
 
         return count_people_there(data, person, most)
@@ -330,6 +329,17 @@ def count_rows_of_people(
     finally:
         reader.close()
     return count_people(np.concatenate([np.empty((0, 2), dtype=np.uint64), *found]), most)
+
+
+def find_repeated_id(data: Any, known: Collection[str]) -> str | None:
+    """A column outside the schema that is called like an id and repeats: its people may have several rows each."""
+    if _lives_elsewhere(data):
+        from discreet.rows.engines.ibis_people import find_repeated_there
+
+        return find_repeated_there(data, known)
+    from discreet.rows.readers.duck import find_repeated
+
+    return find_repeated(data, known)
 
 
 def has_account(ledger: Ledger | str | os.PathLike[str], account: str) -> bool:
@@ -431,3 +441,11 @@ def name_data(data: Any, *, durable: bool) -> str:
 
 def _is_address(text: str) -> bool:
     return text.startswith(("postgresql://", "postgres://"))
+
+
+def _lives_elsewhere(data: Any) -> bool:
+    if isinstance(data, str | os.PathLike):
+        return os.fspath(data).startswith(("postgres://", "postgresql://"))
+    # Told from the name, so that neither package is imported here.
+    home = type(data).__module__.partition(".")[0]
+    return home in ("ibis", "pyspark")

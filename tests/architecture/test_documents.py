@@ -9,7 +9,9 @@ own for any number of lines. A name after the language (```toml clinic.toml) wri
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import io
 import os
 import re
@@ -21,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from forked import Forked, split_command
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path.exists()]
@@ -109,6 +113,14 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
         yield found[1].replace("\\\n", ""), part[found.end() :]
 
 
+@functools.cache
+def start_forked() -> Forked:
+    """One for all documents."""
+    started = Forked()
+    atexit.register(started.close)
+    return started
+
+
 def run_command(where: str, command: str, shown: str) -> bool:
     """Run a `discreet` command and compare; other commands (make, pip, git) are for the reader."""
     if not re.match(r"discreet\b", command):
@@ -116,12 +128,19 @@ def run_command(where: str, command: str, shown: str) -> bool:
     expected = re.search(r"#\s*exits with (\d+)", command)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     plain = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONUTF8": "1"}
-    answer = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command], env={**os.environ, **plain, "PATH": path}, timeout=SECONDS,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-    )  # fmt: skip
-    printed = answer.stdout.decode("utf-8")
-    assert answer.returncode == int(expected[1] if expected else 0), f"{where}: $ {command}\n{printed}"
+    environment = {**os.environ, **plain, "PATH": path}
+    arguments = None if where.startswith("README") else split_command(command.partition("#")[0])
+    if (
+        arguments is None
+    ):  # the README's are run as a reader does: by a shell, which finds the installed script
+        answer = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command], env=environment, timeout=SECONDS, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        )  # fmt: skip
+        code, printed = answer.returncode, answer.stdout.decode("utf-8")
+    else:
+        code, printed = start_forked().run(arguments, Path.cwd(), environment, SECONDS)
+    assert code == int(expected[1] if expected else 0), f"{where}: $ {command}\n{printed}"
     if shown.strip():
         assert matches(shown, printed), f"{where}: $ {command}\nshown\n{shown}\nprinted\n{printed}"
     return True

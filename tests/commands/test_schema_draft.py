@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+import warnings
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import ibis
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -16,7 +22,7 @@ from discreet.doors.cli import main
 from discreet.entrance import open_counter
 from discreet.rows.draft import REVIEW, draft_schema
 from discreet.rows.draft.proposal import merge_rare
-from discreet.values.errors import DataError, SchemaError
+from discreet.values.errors import DataError, PromiseWarning, SchemaError
 from discreet.values.schema.edges import cut_dates, cut_quantiles
 from discreet.values.schema.formats.toml import parse_toml
 
@@ -320,3 +326,28 @@ def test_check_lists_every_misfit_with_the_line_that_mends_it(
         main(["schema", "check", str(tmp_path / "schema.toml"), str(tmp_path / "rows.csv"), "--values"]) == 0
     )
     assert "they become 'other'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["mapping", "frame", "sqlite", "engine"])
+def test_whoever_protects_rows_of_people_in_python_or_a_database_is_told(kind: str, tmp_path: Path) -> None:
+    """Before the account is opened, whose unit is for good; a column without repetitions is not named."""
+    visits = pd.DataFrame(
+        {"serial_no": range(6), "patient_id": [1, 1, 2, 2, None, None], "x": list("ababab")}
+    )
+    data: Any = visits
+    if kind == "mapping":
+        data = {name: visits[name].tolist() for name in visits}
+    elif kind == "sqlite":
+        with closing(sqlite3.connect(tmp_path / "visits.sqlite")) as connection:
+            visits.to_sql("visits", connection, index=False)
+        data = f"{tmp_path / 'visits.sqlite'}::visits"
+    elif kind == "engine":
+        engine = ibis.duckdb.connect()
+        engine.con.register("visits", pa.Table.from_pandas(visits))
+        data = engine.table("visits")
+    asked = {"epsilon": 1, "ledger": tmp_path / "ledger", "account": "a", "create": True}
+    with pytest.warns(PromiseWarning, match="'patient_id' repeats"):
+        dc.release(data, {"x": ["a", "b"]}, {"x": []}, **asked)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PromiseWarning)
+        dc.release(data, {"x": ["a", "b"]}, {"x": []}, **asked)

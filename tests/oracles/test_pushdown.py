@@ -331,7 +331,10 @@ def test_an_empty_table_is_refused(engine: Engine) -> None:
 
 
 PEOPLE = pa.table(
-    {"id": ["p", "p", "p", "q", None, "", " NA", "Unknown"], "x": ["a", "a", "b", "c", "a", "a", "a", "a"]}
+    {
+        "id": ["12", "12.0", " 12.00", "q", None, "", " NA", "Unknown"],
+        "x": ["a", "a", "b", "c", "a", "a", "a", "a"],
+    }
 )
 OF_PEOPLE = Schema.of({"x": ["a", "b", "c"]})
 

@@ -108,6 +108,20 @@ def test_a_record_moves_the_tables_by_one_whatever_it_holds_and_whoever_else_is_
         assert np.abs(moves[0]).sum() == (1 if row[0] in ("a", "B ") else 0)
 
 
+@pytest.mark.parametrize("ids", [CELLS, []], ids=["odd", "none"])
+def test_no_id_is_refused_under_a_total_schema(ids: list[Any]) -> None:
+    """Also if it is to be chosen how many rows count, and if there are no rows at all."""
+    table = {**{name: ["a"] * len(ids) for name in SCHEMA.names}, "id": ids}
+    people = len(ids) - 3 if ids else 0  # None, "" and NaN are nobody's
+    for average in (False, True):
+        unit = Unit("add-remove", "id", 2, average=average)
+        assert open_counter(table, SCHEMA, unit=unit).rows == people * unit.grain
+        with open_airlock(
+            table, SCHEMA, budget="1", unit=Unit("add-remove", "id", 0, average=average)
+        ) as airlock:
+            assert airlock.account.unit.at_most >= 1
+
+
 def test_records_are_not_left_out_where_their_number_is_public() -> None:
     """Under replace-one a record that is left out would change n, which is published as it is."""
     with pytest.raises(DataError, match="'out' leaves records out, but the number of rows is public"):

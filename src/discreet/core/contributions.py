@@ -3,7 +3,8 @@
 With W(k) people of at most k rows among N, k is that number if W(k − 1) ≤ 0.9·N ≤ W(k). Its score is how far it is from
 that, −max(10·W(k − 1) − 9·N, 9·N − 10·W(k), 0), a whole number. A person who is added moves each of the two by 1 or
 by 9; so the score moves by at most 9, however many rows they have [Smith 2011, for the quantile by the exponential
-mechanism]. Where all have eight rows, no k but 8 has the score 0.
+mechanism]. Where all have eight rows, no k but 8 has the score 0. Among k that noise does not tell apart a small one is
+likelier, as 1 : k² (a public weight, which costs nothing): too large a k multiplies the noise of all that follows.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from discreet.values.unit import MOST_AVERAGED, Unit
 
 MOST = 32
 """The largest k that is ever chosen unasked."""
-SCORE = "people with at most k rows, against nine in ten"
+SCORE = "people with at most k rows, against nine in ten; k weighs 1 : k²"
 SENSITIVITY = Fraction(9)
 
 Counts = npt.NDArray[np.int64]
@@ -48,6 +49,11 @@ def price_bound(cost: Finite, unit: Unit) -> NoisyChoice:
     return calibrate_choice(SCORE, SENSITIVITY, cost, unit=unit)
 
 
+def weigh_bounds(unit: Unit, scale: float) -> npt.NDArray[np.float64]:
+    """What is added to the scores so that k = 1, 2, … are chosen as 1 : k² where they say nothing; whole numbers."""
+    return np.floor(-2 * scale * np.log(list_bounds(unit)))
+
+
 def choose_bound(
     ledger: Ledger, account: Account, true_people: Counts, *, cost: Finite, request: str
 ) -> Account:
@@ -62,22 +68,17 @@ def choose_bound(
     if true_people.shape != (len(bounds) + 1,):
         raise AirlockError(f"{len(bounds)} bounds need {len(bounds) + 1} numbers of people")
     mechanism = price_bound(cost, unit)
-    entry = ledger.debit(
-        account.name,
-        request,
-        cost,
-        {
-            "verb": "bound",
-            "score": SCORE,
-            "candidates": len(bounds),
-            "selection": mechanism.selection.value,
-            "sensitivity": str(SENSITIVITY),
-            "scale": mechanism.scale.hex(),
-        },
-    )
+    said = {
+        "verb": "bound",
+        "score": SCORE,
+        "candidates": len(bounds),
+        "selection": mechanism.selection.value,
+    }
+    said |= {"sensitivity": str(SENSITIVITY), "scale": mechanism.scale.hex()}
+    entry = ledger.debit(account.name, request, cost, said)
     stored = entry.answer
     if stored is None:
-        chosen = bounds[choose(score_bounds(true_people), mechanism)]
+        chosen = bounds[choose(score_bounds(true_people) + weigh_bounds(unit, mechanism.scale), mechanism)]
         stored = ledger.answer(entry, json.dumps([chosen]).encode())
     (at_most,) = json.loads(stored)
     return ledger.fix_unit(account.name, request, int(at_most))

@@ -180,8 +180,7 @@ def find_people(
     data: Any, schema: Schema, ledger: Ledger | str | os.PathLike[str], account: str | None
 ) -> str | None:
     """What to say to whoever opens an account of rows on a table with repeated ids; None if there is nothing to say."""
-    from discreet.entrance import has_account, name_data
-    from discreet.rows.draft import find_repeated_id
+    from discreet.entrance import find_repeated_id, has_account, name_data
 
     if not getattr(ledger, "durable", True) or has_account(ledger, account or name_data(data, durable=True)):
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -50,12 +51,17 @@ _WORDS = "na n/a n.a. #n/a <na> nan nat nil none null (null) (none) missing unkn
 NOBODY = tuple(_WORDS.split())
 """What stands where there is no id, in small letters: R writes NA. As one person, these rows would be many people's."""
 
+WHOLE, ZEROS = "^-?[0-9]+[.]0+$", "[.]0+$"
+"""A whole number as pandas writes it into a file if the id of another row is missing, and what it has too much."""
+
 
 def write_id(value: Any) -> str:
     """An id as text: whole numbers without a point, blanks cut off; empty where there is none."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         value = int(value)
     text = str(value).strip(BLANKS)  # None, NaN of any kind, NA and NaT say so themselves
+    if re.search(WHOLE, text):
+        text = re.sub(ZEROS, "", text)
     return "" if text.lower() in NOBODY else text
 
 

@@ -224,3 +224,16 @@ def _encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+_ID_NAME = re.compile(
+    r"(^|[_ .-])(id|ids|nr|no|key|uuid|guid|mrn|ssn|pid|patient|person|member|client|subject|case)($|[_ .-])",
+    re.I,
+)
+"""How columns that name people or records are called."""
+_CAMEL_ID = re.compile(r"[a-z](Id|ID|Key|UUID)$")
+
+
+def is_id_name(name: str) -> bool:
+    """Whether a column is called like one that names people or records."""
+    return bool(_ID_NAME.search(name) or _CAMEL_ID.search(name))

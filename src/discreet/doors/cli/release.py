@@ -135,8 +135,8 @@ def release(
     elif schema is not None:
         raise BudgetError("a plan has its own schema: leave out --schema")
     asked = terms.read(declared)
-    says_nothing = create_ledger and terms.unit is None and terms.person is None
-    if declared is not None and says_nothing and _ask_about_people(data, declared, ledger, account):
+    silent = create_ledger and terms.unit is None and terms.person is None
+    if silent and declared is not None and _ask_about_people(data, declared, ledger, account):
         asked["unit"] = "add-remove"  # said, and not to be said again
     with (
         catch_warnings(),

@@ -8,6 +8,5 @@ from __future__ import annotations
 
 from discreet.rows.draft.drafting import LEAST, MOST_LEVELS, Draft, draft_schema
 from discreet.rows.draft.proposal import REVIEW, Proposal
-from discreet.rows.draft.repeated import find_repeated_id
 
-__all__ = ["LEAST", "MOST_LEVELS", "REVIEW", "Draft", "Proposal", "draft_schema", "find_repeated_id"]
+__all__ = ["LEAST", "MOST_LEVELS", "REVIEW", "Draft", "Proposal", "draft_schema"]

@@ -13,11 +13,12 @@ from typing import Any
 
 from discreet.rows.draft.cells import CLOCK, DATE, LATE, SLASHES
 from discreet.rows.draft.profile import classify
-from discreet.rows.draft.proposal import INDEX_NAME, is_id_name
+from discreet.rows.draft.proposal import INDEX_NAME
 from discreet.rows.limits import Limits
 from discreet.rows.readers import foreign, sources
 from discreet.rows.readers.texts import NULLS
 from discreet.values.schema.types import NUMBER
+from discreet.values.text import is_id_name
 
 PLACES = 6
 DECIMALS = ("whole", *(f"{i} decimals" for i in range(1, PLACES + 1)), "more decimals")

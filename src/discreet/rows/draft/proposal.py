@@ -31,7 +31,7 @@ from discreet.values.schema.edges import (
 )
 from discreet.values.schema.reading import Reading
 from discreet.values.schema.types import is_whole
-from discreet.values.text import show
+from discreet.values.text import is_id_name, show
 
 REVIEW = "review: this is public from now on"
 FEW_NUMBERS = 12
@@ -42,12 +42,6 @@ ALL_DIFFERENT = 0.9
 MANY = 0.002
 """The share of the rows that hold a number next to which an edge is moved away from it."""
 
-ID_NAME = re.compile(
-    r"(^|[_ .-])(id|ids|nr|no|key|uuid|guid|mrn|ssn|pid|patient|person|member|client|subject|case)($|[_ .-])",
-    re.I,
-)
-"""How columns that name people or records are called."""
-CAMEL_ID = re.compile(r"[a-z](Id|ID|Key|UUID)$")
 INDEX_NAME = re.compile(
     r"__index_level_[0-9]+__|Unnamed: ?[0-9]+|index|rownames|row_?(id|nr|no|number|names)?|", re.I
 )
@@ -132,11 +126,6 @@ def _find_text_reason(column: Column, most_levels: int, people: bool) -> str | N
     if len(levels) == 1 and held > 0.995 * column.present and not column.absent:
         return "nearly all of its values are the same"
     return None
-
-
-def is_id_name(name: str) -> bool:
-    """Whether a column is called like one that names people or records."""
-    return bool(ID_NAME.search(name) or CAMEL_ID.search(name))
 
 
 def _is_level(value: str) -> bool:

@@ -11,15 +11,6 @@ from discreet.values.errors import DataError, import_extra
 from discreet.values.text import show
 
 
-def lives_elsewhere(data: Any) -> bool:
-    """Whether rows are counted where they are."""
-    if isinstance(data, str | os.PathLike):
-        return os.fspath(data).startswith(("postgres://", "postgresql://"))
-    # Told from the name, so that neither package is imported here.
-    home = type(data).__module__.partition(".")[0]
-    return home in ("ibis", "pyspark")
-
-
 def open_table(data: Any) -> tuple[Any, str, Callable[[], None]]:
     """The Ibis table, what errors call it, and how to let go of it."""
     import ibis

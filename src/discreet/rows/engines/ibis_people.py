@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from discreet.rows.engines.addresses import open_table
 from discreet.rows.engines.ways import fetch
-from discreet.rows.people import NOBODY, draw_key
+from discreet.rows.people import NOBODY, WHOLE, ZEROS, draw_key
 from discreet.rows.readers.sources import place_columns
 from discreet.values.errors import import_extra
+from discreet.values.text import is_id_name
 from discreet.values.unit import Unit
 
 
@@ -22,6 +24,7 @@ def write_ids(column: Any) -> Any:
         text = whole.ifelse(column.cast("int64").cast("string"), text)
         text = column.isnan().ifelse("", text)
     bare = text.strip()
+    bare = bare.re_search(WHOLE).ifelse(bare.re_replace(ZEROS, ""), bare)
     return bare.lower().isin(NOBODY).ifelse("", bare)
 
 
@@ -54,6 +57,22 @@ def count_people_there(data: Any, person: str, most: int) -> np.ndarray[Any, np.
     for found in answer.to_pylist():
         counts[int(found["rows"]) - 1] = int(found["people"])
     return counts
+
+
+def find_repeated_there(data: Any, known: Collection[str]) -> str | None:
+    """A column outside the schema that is called like an id and repeats, found inside the engine."""
+    import_extra("ibis", "counting inside a database", "pushdown")
+    table, label, release = open_table(data)
+    try:
+        for name in table.columns:
+            if name not in known and is_id_name(name):
+                asked = table.aggregate(rows=table[name].count(), ids=table[name].nunique())
+                found = fetch(label, asked).to_pylist()[0]
+                if found["rows"] > found["ids"]:
+                    return str(name)
+    finally:
+        release()
+    return None
 
 
 def bound_people(table: Any, unit: Unit) -> Any:

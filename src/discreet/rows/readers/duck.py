@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet.rows.limits import MAX_WEIGHT, Limits
-from discreet.rows.people import BLANKS, NOBODY, draw_key
+from discreet.rows.people import BLANKS, NOBODY, WHOLE, ZEROS, draw_key, write_id
 from discreet.rows.readers import sources
 from discreet.rows.readers.batches import Batch, Numbers, Reader, check_numbers, refuse_number, refuse_weight
 from discreet.rows.readers.duck_codes import Kind, classify_type, require_kind, write_code, write_count
@@ -21,7 +21,7 @@ from discreet.rows.readers.sources import Source
 from discreet.rows.readers.texts import count_texts
 from discreet.values.errors import DataError, DiscreetError, TooLarge
 from discreet.values.schema import Schema
-from discreet.values.text import show
+from discreet.values.text import is_id_name, show
 from discreet.values.unit import Unit
 
 BATCH = 1 << 17
@@ -75,6 +75,25 @@ def open_reader(
         "a (connection, table) pair of DuckDB or SQLite, an Arrow table or dataset, a pandas or Polars frame, "
         "a mapping of columns, an Ibis table and a Spark frame"
     )
+
+
+def find_repeated(data: Any, known: Collection[str]) -> str | None:
+    """A column outside the schema that is called like an id and repeats."""
+    if isinstance(data, Mapping) or hasattr(data, "iloc"):
+        for name in data:
+            if isinstance(name, str) and name not in known and is_id_name(name):
+                ids = [text for text in map(write_id, data[name]) if text]
+                if len(set(ids)) < len(ids):
+                    return name
+        return None
+    with closing(sources.open_source(data, Limits())) as source:
+        for place, name in enumerate(source.names):
+            if name not in known and is_id_name(name):
+                scan = DuckReader._name_scan(source)
+                query = f"SELECT count(c{place}) > count(DISTINCT c{place}) FROM {scan}"
+                if sources.run(source.connection, source.label, query)[0][0]:
+                    return name
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +254,11 @@ class DuckReader:
             )
         trimmed = f"trim({text}, {' || '.join(f'chr({ord(blank)})' for blank in BLANKS)})"
         nobody = ", ".join(f"'{word}'" for word in NOBODY)
-        return f"CASE WHEN lower({trimmed}) IN ({nobody}) THEN '' ELSE coalesce({trimmed}, '') END"
+        return (
+            f"CASE WHEN lower({trimmed}) IN ({nobody}) THEN '' "
+            f"WHEN regexp_matches({trimmed}, '{WHOLE}') THEN regexp_replace({trimmed}, '{ZEROS}', '') "
+            f"ELSE coalesce({trimmed}, '') END"
+        )
 
     def _name_rows(self) -> str:
         """The rows to be read: all, or the bounded ones."""
