@@ -20,6 +20,7 @@ from discreet.doors.cli import (
     credal,
     examples,
     explore,
+    manual,
     publish,
     release,
     schema,
@@ -42,7 +43,6 @@ app = typer.Typer(
 app.add_typer(budget.app, name="budget")
 app.add_typer(schema.app, name="schema")
 app.add_typer(credal.app, name="credal")
-app.command(epilog="Example: discreet bounds published/release.json --truth truth.bif")(credal.bounds)
 app.command(epilog="Example: discreet examples clinic")(examples.examples)
 app.command(epilog="Example: discreet plan --schema schema.toml --graph graph.bif --epsilon 1 --rows 5000")(
     release.plan
@@ -51,24 +51,25 @@ app.command(
     epilog="Example: discreet release patients.csv --schema schema.toml --graph graph.bif --epsilon 1 "
     "--ledger clinic.ledger --account clinic --out published"
 )(release.release)
-app.command(epilog="Example: discreet verify published/release.json --ledger clinic.ledger")(check.verify)
-app.command(epilog="Example: discreet keys custodian.key")(check.keys)
-app.command(epilog="Example: discreet sign published/release.json --key custodian.key")(check.sign)
-app.command(epilog="Example: discreet compare published/release.json truth.bif")(check.compare)
-app.command(epilog="Example: discreet report published/release.json --out report.html")(check.report)
-app.command(epilog="Example: discreet statement published/release.json")(publish.statement)
-app.command(epilog="Example: discreet combine north.json south.json --disjoint --out both")(publish.combine)
-app.command(epilog="Example: discreet catalog published --ledger clinic.ledger")(publish.catalog)
-app.command(epilog="Example: discreet explore published/release.json")(explore.explore)
 app.command(
     epilog='Example: discreet query release.json "P(lung | smoke=yes)" "MPE(dysp=yes)" --interval calibrated'
 )(ask.query)
 app.command(
     epilog="Example: discreet synthesize asia.json --rows 10000 --seed 7 --given smoke=yes --out rows.csv"
 )(ask.synthesize)
+app.command(epilog="Example: discreet explore published/release.json")(explore.explore)
+app.command(epilog="Example: discreet report published/release.json --out report.html")(check.report)
+app.command(epilog="Example: discreet verify published/release.json --ledger clinic.ledger")(check.verify)
 app.command(
     epilog="Example: discreet audit clinic.json --members clinic.parquet --reference public.parquet --html audit.html"
 )(audit.audit)
+app.command(epilog="Example: discreet compare published/release.json truth.bif")(check.compare)
+app.command(epilog="Example: discreet bounds published/release.json --truth truth.bif")(credal.bounds)
+app.command(epilog="Example: discreet statement published/release.json")(publish.statement)
+app.command(epilog="Example: discreet keys custodian.key")(check.keys)
+app.command(epilog="Example: discreet sign published/release.json --key custodian.key")(check.sign)
+app.command(epilog="Example: discreet combine north.json south.json --disjoint --out both")(publish.combine)
+app.command(epilog="Example: discreet catalog published --ledger clinic.ledger")(publish.catalog)
 
 
 @app.command(epilog="Example: discreet demo try-it")
@@ -81,6 +82,10 @@ def demo(
     from discreet.doors.demo import main as run_demo
 
     run_demo(folder)
+
+
+app.command(name="help", epilog="Example: discreet help release")(manual.help_)
+manual.bind(app)
 
 
 def _print_version(wanted: bool) -> None:

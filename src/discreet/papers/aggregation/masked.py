@@ -44,8 +44,9 @@ def find_joint_loss(moves: Sequence[int], sigma2: Fraction, honest: int) -> ZCDP
     """What the sum of H discrete Gaussians of variance σ² each gives away, at most.
 
     ρ = ½(Δ₂/(√H·σ) + τ·√d)² with τ = 10·Σ_{k<H} exp(−2π²σ²·k/(k + 1)), for σ ≥ ½ [Kairouz, Liu & Steinke 2021,
-    Prop. 14]. τ bounds how far the sum is from one discrete Gaussian of variance H·σ². Cells that nobody moves have the
-    same law on both sides, so d is the number of cells that one unit moves.
+    Prop. 14, the third of its bounds: α·ρ at every order α ≥ 1]. τ bounds how far the sum is from one discrete Gaussian
+    of variance H·σ². Cells that nobody moves have the same law on both sides, so d is the number of cells that one unit
+    moves.
     """
     sigma = math.sqrt(float(sigma2))
     if sigma < NARROWEST:

@@ -34,6 +34,7 @@ class Page {
   writePromise(data) {
     this.pill.textContent = data.short;
     this.pill.classList.toggle("none", Boolean(data.broken));
+    this.pill.classList.toggle("unknown", !data.facts.length);
     this.pill.addEventListener("click", () => {
       const open = this.promise.hidden;
       this.promise.hidden = !open;
