@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.networks.figures import count
+from discreet.networks.figures import compare, count
 from discreet.networks.intervals import resampled
 from discreet.networks.intervals.resampled import Resampled, count_like, draw_releases
 from discreet.networks.network import Network
@@ -104,6 +104,18 @@ def test_counts_of_many_rows_deviate_like_many() -> None:
         count_like({"a": rng.integers(0, 2, 1_000)}, ("a",), np.array([5e5, 5e5]), 1e6)[0] for _ in range(400)
     ]
     assert np.std(drawn) == pytest.approx(500, rel=0.15)
+
+
+def test_an_interval_that_says_nothing_is_called_that(network: Network) -> None:
+    """Of an answer that noise outweighs, and of a comparison of two that leave it open."""
+    noisy, _ = search(30, 1, "0.2")
+    for found in (
+        noisy.query("lung", {"smoke": "yes"}),
+        compare(noisy, {"lung": "yes"}, {"smoke": "yes"}, {"smoke": "no"}, "odds ratio"),
+    ):
+        assert found.meaning.startswith("As far as this release tells, it may be anything.")
+    known = compare(network, {"bronc": "yes"}, {"smoke": "yes"}, {"smoke": "no"})
+    assert known.meaning.startswith("95 % sure")
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from discreet.networks.figures import Kind, Measure, Subject
 from discreet.networks.intervals import Intervals, Whose
 from discreet.networks.network import Network
 from discreet.networks.question import Question
-from discreet.values.errors import NetworkError, QueryError
+from discreet.values.errors import DiscreetError, QueryError
 from discreet.values.text import show
 
 VERBS = ("mean", "median", "quantile", "count", "surely")
@@ -79,7 +79,7 @@ def ask_for_some(
     """
     try:
         return question.ask(model, intervals, of)
-    except NetworkError as refused:
+    except DiscreetError as refused:  # what is wrong with the question itself is said by the second attempt
         if intervals is not Intervals.CALIBRATED:
             raise
         answer: Any = question.ask(model, Intervals.GUARANTEED, of)
