@@ -10,6 +10,7 @@ import pytest
 import discreet as dc
 from discreet.doors.cli import main
 from discreet.networks.credal import contaminate
+from discreet.networks.evidence import describe_evidence
 
 QUESTION = "P(lung | smoke=yes)"
 
@@ -118,6 +119,31 @@ def test_a_search_answers_what_no_table_holds_from_all_of_them(
     low, high = read_ends(likely)
     assert sure[0] < low < high < sure[1]
     assert "made again from the network" in str(likely["meaning"])
+
+
+def test_where_no_calibrated_interval_would_hold_the_guaranteed_one_is_shown(
+    searched: str, release: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the reason; a question that is wrong is refused all the same."""
+    (sure,) = ask(capsys, searched, "surely(bronc | smoke=yes)", "--interval", "calibrated")
+    assert str(sure["meaning"]).startswith("No calibrated interval: surely(…) is told by guaranteed")
+    wide = ask(capsys, release, "P(asia=yes | bronc=yes)", "--of", "table", "--interval", "calibrated")[0]
+    assert str(wide["meaning"]).startswith("No calibrated interval: no measured table holds asia and bronc")
+    assert read_ends(wide) == read_ends(ask(capsys, release, "P(asia=yes | bronc=yes)", "--of", "table")[0])
+    assert main(["query", searched, "P(nobody)", "--interval", "calibrated"]) == 2
+    assert "unknown attribute 'nobody'" in capsys.readouterr().err
+
+
+def test_a_count_says_why_its_interval_is_wide(searched: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Because only pairs were measured."""
+    (found,) = ask(capsys, searched, "count(lung=yes, smoke=yes, bronc=yes)")
+    assert "No measured table holds lung, smoke and bronc together." in str(found["meaning"])
+
+
+def test_many_levels_are_named_by_the_first_and_the_last() -> None:
+    """As those of bins that age>=70 leaves."""
+    found = describe_evidence({"a": ["x", "y"], "b": [str(k) for k in range(9)]})
+    assert found == "a=x|y, b=0|… 7 more …|8"
 
 
 def test_a_release_on_the_graph_of_a_search_has_intervals(

@@ -133,8 +133,12 @@ def test_calibrated_means_lie_inside_guaranteed_ones(
         assert holds(likely, float(np.mean(found)), 1.0)  # type: ignore[arg-type]
         assert sure.lower is not None and sure.upper is not None
         assert likely.upper - likely.lower < sure.upper - sure.lower  # type: ignore[operator]
-    with pytest.raises(QueryError, match="probabilities only"):
-        release.mean("age", intervals="calibrated", of="world")
+    table, world = (release.mean("age", intervals="calibrated", of=whose) for whose in ("table", "world"))
+    assert world.lower < table.lower < table.upper < world.upper  # type: ignore[operator]
+    sure = release.mean("age", of="world")
+    assert sure.lower < world.lower < world.upper < sure.upper  # type: ignore[operator]
+    assert "in the population" in sure.meaning
+    assert "in the population" in release.decide("ill", of="world").meaning
 
 
 def test_calibrated_means_hold_as_often_as_they_say() -> None:

@@ -19,6 +19,8 @@ Given = Mapping[str, Any]
 Likelihood = Mapping[str, Mapping[str, float] | npt.ArrayLike]
 CodeSets = Mapping[str, Sequence[int]]
 """For each observed attribute the codes that it may have: one, or several."""
+MOST_SHOWN = 4
+"""The most levels of one attribute that a title lists."""
 
 
 def require_attribute(schema: Schema, name: str) -> Attribute:
@@ -115,10 +117,15 @@ def weigh_sets(schema: Schema, given: Given | None) -> dict[str, npt.NDArray[np.
 
 def describe_evidence(given: Given | None, likelihood: Likelihood | None = None) -> str:
     """The evidence as one writes it on paper: smoke=yes, age=young|old, xray by likelihood."""
-    observed = [
-        f"{name}={'|'.join(str(one) for one in _list_levels(level))}" for name, level in (given or {}).items()
-    ]
+    observed = [f"{name}={_shorten(_list_levels(level))}" for name, level in (given or {}).items()]
     return ", ".join(observed + [f"{name} by likelihood" for name in likelihood or ()])
+
+
+def _shorten(levels: Sequence[Any]) -> str:
+    """Levels on one line: the first and the last of many, as of bins that a condition such as age>=70 leaves."""
+    if len(levels) <= MOST_SHOWN:
+        return "|".join(map(str, levels))
+    return f"{levels[0]}|… {len(levels) - 2} more …|{levels[-1]}"
 
 
 def encode_likelihood(schema: Schema, likelihood: Likelihood | None) -> dict[str, npt.NDArray[np.float64]]:

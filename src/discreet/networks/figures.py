@@ -180,7 +180,8 @@ def count(network: Network, event: Given, *, intervals: Kind = None, of: Subject
         low, high = (end / grain for end in network._intervals.estimate_count(codes))
         return Figure(title, value, low, high, network._intervals.tell(Whose.TABLE, list(codes)))
     least, most = (end / grain for end in table.bound_counts(codes))
-    return Figure(title, value, least, most, network._intervals.state(Whose.TABLE))
+    said = f"{network._intervals.state(Whose.TABLE)} {table.explain(list(codes))}"
+    return Figure(title, value, least, most, said.rstrip())
 
 
 def decide(network: Network, target: str, given: Given | None = None, *, of: Subject = None) -> Decision:

@@ -10,10 +10,10 @@ from discreet.networks import figures
 from discreet.networks.answer import Decision, Figure
 from discreet.networks.credal_network import CredalNetwork
 from discreet.networks.figures import Kind, Measure, Subject
-from discreet.networks.intervals import Intervals
+from discreet.networks.intervals import Intervals, Whose
 from discreet.networks.network import Network
 from discreet.networks.question import Question
-from discreet.values.errors import QueryError
+from discreet.values.errors import DiscreetError, QueryError
 from discreet.values.text import show
 
 VERBS = ("mean", "median", "quantile", "count", "surely")
@@ -63,6 +63,26 @@ class WrittenFigure:
         if self.verb == "mean":
             return figures.mean(model, name, given, **options)
         return figures.quantile(model, name, 0.5 if self.share is None else self.share, given, **options)
+
+
+def ask_for_some(
+    question: Question | WrittenFigure,
+    model: Network | CredalNetwork,
+    intervals: Intervals | None,
+    of: Whose | None,
+) -> Any:
+    """The answer with the intervals that were asked for; where no calibrated ones hold, with guaranteed ones.
+
+    The sentence beside them says so.
+    """
+    try:
+        return question.ask(model, intervals, of)
+    except DiscreetError as refused:  # what is wrong with the question itself is said by the second attempt
+        if intervals is not Intervals.CALIBRATED:
+            raise
+        answer: Any = question.ask(model, Intervals.GUARANTEED, of)
+        reason = str(refused).removeprefix("no calibrated intervals: ").partition(";")[0]
+        return replace(answer, meaning=f"No calibrated interval: {reason}. {answer.meaning}")
 
 
 def parse(text: str) -> Question | WrittenFigure:

@@ -45,7 +45,8 @@ def query(
             metavar="guaranteed|calibrated|none",
             show_default="guaranteed, where a private release has them and they are quick",
             help="Intervals that hold the answers without the noise: all of them at once with 95 % probability "
-            "(guaranteed; may take minutes), or about 95 % of them (calibrated, narrower).",
+            "(guaranteed; may take minutes), or about 95 % of them (calibrated: narrower; where none would hold, the "
+            "guaranteed one is shown).",
         ),
     ] = None,
     of: Annotated[
@@ -64,7 +65,7 @@ def query(
     from discreet.networks.formats.release import find_network, read
     from discreet.networks.intervals import Intervals, Whose
     from discreet.networks.question import check_intervals
-    from discreet.networks.written import parse
+    from discreet.networks.written import ask_for_some, parse
 
     asked = [*(questions or []), *(_read_lines(file) if file else [])]
     if not asked:
@@ -79,7 +80,10 @@ def query(
     for text, question in zip(asked, parsed, strict=True):
         answer: Any = question
         if not isinstance(question, DiscreetError):
-            answer = _attempt(len(asked), lambda question=question: question.ask(model, kind, subject))  # type: ignore[misc]
+            answer = _attempt(
+                len(asked),
+                lambda question=question: ask_for_some(question, model, kind, subject),  # type: ignore[misc]
+            )
         if isinstance(answer, DiscreetError):
             refused = True
             echo(f"error: {show_line(str(answer))}", err=True)

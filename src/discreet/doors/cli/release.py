@@ -222,7 +222,7 @@ def plan(
         if named:
             raise BudgetError(f"--for-width finds the budget: leave out {', '.join(named)}")
         bought = buy_width(*for_width, declared, rows=rows, **asked)
-        _print_bought(*for_width, bought, rows, as_json)
+        _print_bought(*for_width, bought, rows, as_json, searched=asked.get("graph") is None)
         return
     found = make_plan(declared, rows=rows, **asked, **terms.list_amounts())
     if write is not None or custodians is not None:
@@ -245,7 +245,9 @@ def plan(
         echo("\n".join([*map(str, widths), *([""] if widths else []), found.explain()]))
 
 
-def _print_bought(width: float, question: str, epsilon: Fraction | None, rows: int, as_json: bool) -> None:
+def _print_bought(
+    width: float, question: str, epsilon: Fraction | None, rows: int, as_json: bool, *, searched: bool
+) -> None:
     if as_json:
         print_json(
             {
@@ -258,9 +260,10 @@ def _print_bought(width: float, question: str, epsilon: Fraction | None, rows: i
     elif epsilon is None:
         echo(f"no ε up to 16 buys intervals of width {width:g} for {question} with {rows:,} rows")
     else:
+        together = " and the search measures its attributes together" if searched else ""
         echo(
             f"--epsilon {float(epsilon):g} buys guaranteed intervals of width {width:g} for {question} with {rows:,} "
-            "rows, if shares are about even; nothing was read and nothing was spent"
+            f"rows, if shares are about even{together}; nothing was read and nothing was spent"
         )
 
 

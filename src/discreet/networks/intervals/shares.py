@@ -7,7 +7,8 @@ Let a of the m rows that fit the evidence have the asked level. At the true shar
 is nothing but noise of a known law, whatever the counts are. So {p : |T(p)| ≤ q(p)}, with q(p) the quantile of that
 noise, contains the true share as often as it says: no prior, no model, no approximation of large counts
 [Fieller 1954]. For a mean of values v_k that a_k rows hold, T(μ) = Σ_k (v_k − μ)·â_k; a share is the mean of the
-values 1 and 0. About the world, the rows are a sample besides, which adds m·p·(1 − p) to the variance of T(p).
+values 1 and 0. About the world, the rows are a sample besides, which adds m·p·(1 − p) to the variance of T(p), and
+Σ_k (v_k − μ)²·â_k to that of T(μ).
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def estimate_counts(tables: Sequence[Measurement], names: Sequence[str], parts: 
 def bound_mean(found: Estimate, values: Array, coverage: float, *, world: bool) -> tuple[float, float]:
     """The ends of the interval for the mean of the parts' values, of 1 and 0 a share.
 
-    Refused where the noise outweighs the count of the evidence. `world` is for shares.
+    Refused where the noise outweighs the count of the evidence.
     """
     z = NormalDist().inv_cdf((1.0 + coverage) / 2.0)
     rows = float(found.counts.sum())
@@ -117,7 +118,8 @@ def bound_mean(found: Estimate, values: Array, coverage: float, *, world: bool) 
     weights = values[None, :] - p[:, None]
     variance, kurtosis = found.spread(weights)
     if world:
-        sampled = max(rows, 1.0) * p * (1.0 - p)
+        events = len(values) <= 2 and least == 0 and most == 1
+        sampled = max(rows, 1.0) * p * (1.0 - p) if events else weights**2 @ np.maximum(found.counts, 0.0)
         kurtosis = kurtosis * (variance / np.maximum(variance + sampled, 1e-300)) ** 2
         variance = variance + sampled
     noise = np.maximum(_stretch(z, kurtosis) / z * np.sqrt(variance), 1e-12)

@@ -23,7 +23,7 @@ from discreet.networks.intervals.resampled import Resampled
 from discreet.networks.intervals.shares import Estimate, bound_count, bound_mean, estimate_counts, guess_rows
 from discreet.networks.provenance import Provenance
 from discreet.values.budget import Finite
-from discreet.values.errors import ImpossibleEvidence, NetworkError, QueryError
+from discreet.values.errors import ImpossibleEvidence, NetworkError
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.table import Array, Table, count_cells
@@ -44,12 +44,6 @@ MOST_QUICK_CELLS = 2**18
 
 Beyond = Callable[[], Resampled]
 """Makes what calibrated intervals rest on where no measured table holds the question, or refuses."""
-
-
-def require_events(functions: Array) -> None:
-    """Refuse functions that are not indicators: what sampling leaves open of a mean is not worked out."""
-    if not np.isin(functions, (0.0, 1.0)).all():
-        raise QueryError("intervals of the world (--of world) are worked out for probabilities only")
 
 
 def make_region(schema: Schema, provenance: Provenance, coverage: float) -> Region:
@@ -199,11 +193,7 @@ class TableIntervals:
     ) -> tuple[Array, Array]:
         """The ends of calibrated intervals for E[f(targets) | evidence] in the table, for each f (see `shares`).
 
-        What no table holds is estimated by what `beyond` makes (see `resampled`), which may refuse.
-        About the world the functions are events: 1 where it happens, 0 elsewhere.
-        """
-        if world:
-            require_events(functions)
+        What no table holds is estimated by what `beyond` makes (see `resampled`), which may refuse."""
         spelled = self._spell([*targets, *evidence])
         given = self._weigh(spelled, evidence)
         low, high = np.empty(len(functions)), np.empty(len(functions))
@@ -215,11 +205,11 @@ class TableIntervals:
             low[k], high[k] = bound_mean(found, values, self.coverage, world=sampled)
         return low, high
 
-    def settles(self, targets: Sequence[str], function: Array, evidence: CodeSets) -> bool:
-        """Whether the evidence says all about a function of the targets, so that it has one value there."""
+    def range(self, targets: Sequence[str], function: Array, evidence: CodeSets) -> tuple[float, float]:
+        """The least and the greatest value of a function of the targets that the evidence leaves possible."""
         spelled = self._spell([*targets, *evidence])
         found = self._pull(spelled, targets, function)[self._weigh(spelled, evidence) > 0]
-        return found.size > 0 and bool((found == found[0]).all())
+        return (float(found.min()), float(found.max())) if found.size else (0.0, 0.0)
 
     def bound_counts(self, event: CodeSets) -> tuple[int, int]:
         """The least and the greatest number of rows of the table that have one of these levels each."""

@@ -2,7 +2,8 @@
 
 Of m rows that fit the evidence, a share s has the asked level; m·s is binomial with the population's probability p,
 whatever m is. By Chernoff's bound P(m·KL(s ‖ p) > log(2/β)) ≤ β, so all p with less than that fit the table. The noise
-leaves s and m within intervals; the least p is that of the least s among the fewest rows, which tell least.
+leaves s and m within intervals; the least p is that of the least s among the fewest rows, which tell least. The same
+holds for the mean of any numbers between 0 and 1 [Hoeffding 1963, Thm. 1], so of all that are scaled to lie there.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from discreet.networks.evidence import CodeSets
-from discreet.networks.intervals.table import TableIntervals, require_events
+from discreet.networks.intervals.table import TableIntervals
 from discreet.values.table import Array
 
 
@@ -22,19 +23,20 @@ def widen(
 ) -> tuple[Array, Array]:
     """Ends for the population's probability, with half of 1 − coverage for the noise and half for the sampling.
 
-    The functions are events: 1 where it happens, 0 elsewhere. The table's intervals hold with (1 + coverage)/2.
+    The table's intervals hold with (1 + coverage)/2.
     """
-    require_events(functions)
     share_low, share_high = table.bound(targets, functions, evidence)
     least = max(table.bound_counts(evidence)[0], 1) if evidence else table.count_rows()[0]
     tail = (1.0 - coverage) / 2.0 / len(functions)  # the ends of all levels hold together
     low, high = np.empty(len(functions)), np.empty(len(functions))
     for k in range(len(functions)):
-        if table.settles(targets, functions[k], evidence):  # whatever the rows are
+        floor, ceiling = table.range(targets, functions[k], evidence)
+        span = ceiling - floor
+        if span <= 0:  # whatever the rows are
             low[k], high[k] = share_low[k], share_high[k]
             continue
-        low[k] = bound_below(share_low[k], least, tail)
-        high[k] = 1.0 - bound_below(1.0 - share_high[k], least, tail)
+        low[k] = floor + span * bound_below((share_low[k] - floor) / span, least, tail)
+        high[k] = ceiling - span * bound_below((ceiling - share_high[k]) / span, least, tail)
     return low, high
 
 
