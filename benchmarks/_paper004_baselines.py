@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from _paper004_data import Data
 from discreet.papers.posterior.basis import count_coefficients, make_basis, reconstruct
 from discreet.values.table import Table
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 
 def count(data: Data, members: tuple[str, ...]) -> np.ndarray:
@@ -110,14 +114,20 @@ def by_fourier(data: Data, ways: int, epsilon: float, rng: np.random.Generator) 
     )
 
 
-def one_hot(data: Data, target: str) -> np.ndarray:
-    """All attributes but the target as indicators, scaled so that no row is longer than 1."""
-    blocks = [np.eye(data.schema[n].size)[data.codes[n]] for n in data.schema.names if n != target]
-    return np.concatenate(blocks, axis=1) / math.sqrt(len(blocks))
+def one_hot(data: Data, target: str) -> csr_matrix:
+    """All attributes but the target as indicators, one entry for each, scaled so that no row is longer than 1."""
+    from scipy.sparse import csr_matrix
+
+    names = [name for name in data.schema.names if name != target]
+    starts = np.cumsum([0, *(data.schema[name].size for name in names)])
+    places = np.stack([data.codes[name] + start for name, start in zip(names, starts, strict=False)], axis=1)
+    ends = np.arange(0, places.size + 1, len(names))
+    values = np.full(places.size, 1 / math.sqrt(len(names)))
+    return csr_matrix((values, places.ravel(), ends), shape=(data.rows, int(starts[-1])))
 
 
 def train_privately(
-    features: np.ndarray, labels: np.ndarray, epsilon: float, rng: np.random.Generator, penalty: float = 1e-3
+    features: csr_matrix, labels: np.ndarray, epsilon: float, rng: np.random.Generator, penalty: float = 1e-3
 ) -> np.ndarray:
     """Objective perturbation with the Huber loss, h = 0.5 (Chaudhuri, Monteleoni and Sarwate 2011, Alg. 2)."""
     from scipy.optimize import minimize

@@ -82,12 +82,17 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="forget the cells of earlier runs")
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--runs", type=int, help="so many runs of everything")
+    parser.add_argument(
+        "--networks", nargs="*", choices=NETWORKS, help="figures, queries and ablations of these only"
+    )
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS), help="only some of it")
     arguments = parser.parse_args()
     size = QUICK if arguments.quick else Size()
     if arguments.runs:
         runs = arguments.runs
         size = replace(size, query_runs=runs, saving_runs=runs, peer_runs=runs, ablation_runs=runs)
+    if arguments.networks:
+        size = replace(size, queried=arguments.networks, ablated=arguments.networks)
     parts = arguments.parts
     out = arguments.out / ("paper000-quick" if arguments.quick else "paper000")
     cells = Cells.open(out / "cells.csv", fresh=arguments.fresh)
@@ -98,7 +103,8 @@ def main() -> None:
     if "queries" in parts:
         run_queries(cells, [cases[name] for name in size.queried], learners, size)
         report_queries(cells, size.queried, learners, size.epsilons, range(size.query_runs), out)
-        report_budgets(cases["asia"], size.query_runs)
+        if "asia" in size.queried:
+            report_budgets(cases["asia"], size.query_runs)
     if "ablation" in parts:
         ablated = [cases[name] for name in size.ablated if name in cases]
         found = {case.name: run_ablation(case, size.ablation_runs) for case in ablated}

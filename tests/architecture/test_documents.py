@@ -171,6 +171,20 @@ def test_a_test_that_a_document_names_exists(path: Path) -> None:
     assert set(re.findall(r"`(test_\w+)`", path.read_text(encoding="utf-8"))) - there == set()
 
 
+def find_unshown(errata: str) -> list[str]:
+    """The errata (paragraphs that begin in bold) that name no test."""
+    paragraphs = re.split(r"\n\s*\n", errata)
+    return [found for found in paragraphs if found.startswith("**") and "`test_" not in found]
+
+
+def test_every_erratum_names_a_test() -> None:
+    """A wrong erratum costs more than none: each one names what would fail if it were wrong."""
+    errata = (ROOT / "docs" / "errata.md").read_text("utf-8")
+    assert errata.count("\n**") > 30
+    assert not find_unshown(errata)
+    assert len(find_unshown(errata + "\n\n**Eq. 99 is wrong.** Believe us.\n")) == 1
+
+
 @pytest.mark.parametrize(
     "document",
     [

@@ -49,6 +49,8 @@ def test_a_dirichlet_model_is_made_of_public_rows_only_and_gives_all_away(
     asked: list[Any] = ["credal", "idm", place / "rows.csv", "--schema", place / "schema.toml"]
     asked += ["--graph", place / "truth.json", "--strength", 5, "--out", out]
     assert "gives their exact frequencies away" in run(capsys, *asked, code=2) and not out.exists()
+    below = [-1 if word == 5 else word for word in asked]
+    assert "not negative, not -1" in run(capsys, *below, "--public-rows", code=2) and not out.exists()
     run(capsys, *asked, "--public-rows")
     found = json.loads(
         run(capsys, "credal", "recover", out, "--strength", 5, "--out", place / "back.json", "--json")
@@ -107,3 +109,16 @@ def test_errors_stand_between_their_bounds(place: Path, capsys: pytest.CaptureFi
     assert [one["mechanism"] for one in found["guarantees"]] == ["Laplace", "Fourier", "Sampler", "MAP"]
     assert "mean μ" in run(capsys, *asked)
     assert "give the true network" in run(capsys, "bounds", place / "truth.json", code=2)
+
+
+def test_networks_that_are_the_same_in_all_digits_have_no_error_to_normalise(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A BIF file rounds: what is left of that is no error that a μ could be made of."""
+    dc.read_release(place / "release.json").network.write(place / "same.bif")
+    found = json.loads(run(capsys, "bounds", place / "release.json", "--truth", place / "same.bif", "--json"))
+    assert [one["mu"] for one in found["known"]] == [0.0] * len(ASIA.nodes)
+
+
+def test_help_keeps_its_formulas(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "(n + S)/(N + S)" in " ".join(run(capsys, "credal", "idm", "--help").split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -12,6 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import betaln, digamma
+
+from discreet.compute.metrics import FLOOR
+from discreet.networks import examples
 
 Array = npt.NDArray[np.float64]
 
@@ -147,6 +151,18 @@ def test_line_17_weighs_the_first_stage_far_above_its_worth() -> None:
     assert 1 / (1 / noise_first**2 + 1 / noise_second**2) < noise_second**2  # inverse variance does not lose
 
 
+def test_divergence_from_a_deterministic_conditional_is_infinite() -> None:
+    """[000, Sec. 5.1] Σ P̃ ln(P̃/P) with a P̃ that noise has moved off a 0 of Asia's `either`."""
+    asia = examples.asia()
+    true = asia.cpts[asia.dag.index("either")].values
+    assert (true == 0).any()
+    noisy = 0.99 * true + 0.01 / 2
+    with np.errstate(divide="ignore"):
+        assert np.isinf((noisy * np.log(noisy / true)).sum())
+        floored = np.maximum(true, FLOOR)
+        assert np.isfinite((noisy * np.log(noisy / floored)).sum())
+
+
 def test_the_log_ratio_of_a_record_grows_with_the_number_of_nodes() -> None:
     """[002, Thm. 4.1] With d bits in [ω, 1−ω] the posterior moves by d·log((1−ω)/ω), beyond 2·‖L‖∞."""
     omega, nodes = 0.3, 5
@@ -215,6 +231,18 @@ def test_fourier_wins_a_cell_only_with_a_small_closure(parents: int) -> None:
     entry = 2 ** (nodes - parents - 1) * 2 ** (-nodes / 2)  # of a projected basis vector
     fourier, laplace = math.sqrt(members) * entry * coefficient, 2.0 * nodes
     assert (fourier < laplace) == (closure < nodes * 2 ** ((parents + 1) / 2))
+
+
+@pytest.mark.parametrize("nodes", [4, 6, 12])
+def test_few_parents_do_not_make_fourier_win(nodes: int) -> None:
+    """[002, Rem. 1] Each node has the two before it as parents, at most half of the graph, and Laplace wins a cell."""
+    families = [frozenset(range(max(i - 2, 0), i + 1)) for i in range(nodes)]
+    closure = {
+        frozenset(part) for one in families for k in range(4) for part in itertools.combinations(one, k)
+    }
+    assert len(closure) == 4 * nodes - 4
+    assert max(len(family) - 1 for family in families) <= nodes / 2
+    assert len(closure) > nodes * 2 ** ((2 + 1) / 2)
 
 
 def test_the_refined_mean_of_theorem_1_is_passed() -> None:

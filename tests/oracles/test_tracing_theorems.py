@@ -78,7 +78,7 @@ def test_equation_16_orders_means_over_the_reference_and_lemma_2_not_thresholds(
 
 
 def test_theorem_2_has_no_premise_and_single_members_break_it() -> None:
-    """The mean member is below the threshold, so (19) says nothing in expectation; some break it by themselves."""
+    """In a simple graph the mean member is below the threshold, so (19) says nothing; some break it by themselves."""
     found = draw(20, 2, 1)
     plain, constrained = found.cells.normalise(found.counts), found.known.fit_within(*found.ends(1))
     inside = [found.known.score(values, found.members) for values in (plain, constrained)]
@@ -86,6 +86,11 @@ def test_theorem_2_has_no_premise_and_single_members_break_it() -> None:
     thresholds = [float(np.quantile(scores, 0.99)) for scores in outside]
     assert inside[1].mean() < thresholds[1]
     assert ((inside[1] >= thresholds[1]) & (inside[0] < thresholds[0])).any()
+    assert (inside[1].mean(), thresholds[1]) == pytest.approx((0.12, 0.94), rel=0.3)
+    rich = draw(50, 4, 0)  # in complex graphs the mean member can be above it
+    credal = rich.known.fit_within(*rich.ends(1))
+    mean = rich.known.score(credal, rich.members).mean()
+    assert mean > np.quantile(rich.known.score(credal, rich.strangers), 0.9)
 
 
 def test_theorem_3_fails_in_single_samplings() -> None:

@@ -81,7 +81,7 @@ def idm(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """The imprecise Dirichlet model of rows: what sampling leaves open, [n/(N + S), (n + S)/(N + S)].
+    """The imprecise Dirichlet model of rows: what sampling leaves open, from n/(N + S) to (n + S)/(N + S).
 
     It is no means of privacy: `discreet credal recover` reads exact frequencies off it. So private rows are refused.
     """

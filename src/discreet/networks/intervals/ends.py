@@ -126,7 +126,7 @@ def read_strength(strength: Strength, name: str, shape: Sequence[int]) -> Array:
     if given.ndim and given.shape != tuple(shape):
         raise TableError(f"S for {name!r} has shape {given.shape}; its conditionals have {tuple(shape)}")
     if not np.isfinite(given).all() or (given < 0).any():
-        raise TableError(f"S for {name!r} must be finite and not negative")
+        raise TableError(f"S for {name!r} must be finite and not negative, not {given.min():g}")
     return np.broadcast_to(given, tuple(shape))
 
 

@@ -16,6 +16,8 @@ from discreet.values.budget import PureDP
 from discreet.values.errors import NetworkError
 
 WIDTH = 28
+ROUNDING = 1e-9
+"""Networks that differ by less are the same in all their digits: there is no error to put between bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,6 @@ def _compare(network: Network, truth: Network) -> tuple[KnownError, ...]:
 def _compare_one(truth: Network, noisy: Sequence[Any], name: str, marginals: Sequence[Any]) -> KnownError:
     bounds = bound_query(truth.dag, truth.cpts, noisy, (name,))
     error = float(np.sum(l1(marginals[0][name], marginals[1][name])))
-    normalised = bounds.normalise(error) if bounds.upper > bounds.lower else 0.0
+    normalised = bounds.normalise(error) if bounds.upper > bounds.lower + ROUNDING else 0.0
     sure = bound_by_ancestors(truth.dag, truth.cpts, noisy, (name,))
     return KnownError(name, error, bounds.lower, bounds.upper, normalised, sure)

@@ -153,7 +153,10 @@ def read_prior(learner: str | None, graph: Path | None, prior: str | None) -> di
         )
     if Path(prior).suffix in (".json", ".gz"):
         return {"prior": Path(prior)}
-    return {"prior": float(read_positive(prior, "--prior", MechanismError))}
+    try:
+        return {"prior": float(read_positive(prior, "--prior", MechanismError))}
+    except MechanismError as error:
+        raise MechanismError(f"{error}; or give a posterior (.json), which a release writes") from None
 
 
 def read_tuning(
