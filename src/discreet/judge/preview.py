@@ -150,10 +150,13 @@ class Preview:
 
     def _explain_search(self, known: Provenance, whole: str) -> list[str]:
         """A search in sums: which tables it will measure depends on its private choices."""
-        lines = [
-            f"The learner {known.learner} would spend {whole} ({known.unit}). "
-            "Which tables it measures depends on private choices that it makes on the way."
-        ]
+        certain = not self.choices and bool(known.details.get("batches"))
+        how = (
+            "The table is small, so it would choose nothing: these sets hold every pair of attributes."
+            if certain
+            else "Which tables it measures depends on private choices that it makes on the way."
+        )
+        lines = [f"The learner {known.learner} would spend {whole} ({known.unit}). {how}"]
         if known.learner == "adaptive" and not known.details.get("batches"):
             what = (
                 "it would look for no dependence and treat all attributes as independent"

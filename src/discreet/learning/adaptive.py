@@ -30,7 +30,16 @@ from discreet.learning.attribute_sets import (
 from discreet.learning.greedy import Progress
 from discreet.learning.learner import count_rows, noise_for, predict_noise, stated
 from discreet.learning.privbayes import privbayes
-from discreet.learning.search_prices import Prices, Rates, price_choice, price_singles, price_unit, read_part
+from discreet.learning.search_prices import (
+    MODEL_CELLS,
+    Prices,
+    Rates,
+    cover_small,
+    price_choice,
+    price_singles,
+    price_unit,
+    read_part,
+)
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.errors import GraphError, MechanismError, TooLarge
@@ -42,8 +51,6 @@ if TYPE_CHECKING:
     from discreet.core.queries import Keeper, Spend
     from discreet.values.budget import Finite
 
-MODEL_CELLS = 2**17
-"""The cells of all cliques together: such a model fits in a fraction of a second and answers queries at once."""
 MOST_EFFORT = 8
 """Eight times the candidates still fit into memory."""
 COUNT_PART = Fraction(1, 50)
@@ -170,7 +177,8 @@ def adaptive(
 
     Pure ε is spent on Laplace noise and permute-and-flip, ρ on Gaussian noise and the exponential mechanism; together
     exactly `spend`. Where rows are few for the noise, the search is PrivBayes' greedy one; where they are fewer still,
-    attributes are left independent.
+    attributes are left independent. A small table, of at most `model_cells` cells, needs no choice in pure ε: a few
+    sets, wider than `width` if that is cheaper, hold all of its pairs.
     """
     if isinstance(width, bool) or not isinstance(width, int) or width < 2:
         raise MechanismError(f"the width must be a whole number, 2 or more, not {width!r}")
@@ -203,18 +211,24 @@ def adaptive(
         typical = float(
             np.median([search.count_cells(pair) for pair in itertools.combinations(schema.names, 2)])
         )
+        covered = [] if given else cover_small(prices, search.sizes, search.rows, search.rates, model_cells)
         few = search.rows < search.rates.signal * prices.noise(1, 1 / len(schema))
         hopeless = prices.noise(typical, 1 / len(schema)) > search.rates.hopeless * search.rows
-        if not given and (few or (hopeless and not prices.gaussian)):
+        if not given and not covered and (few or (hopeless and not prices.gaussian)):
             return _search_greedily(search, 0 if hopeless else None, progress)
-        search.measure(singles, price_singles(prices, list(search.sizes.values()), search.rows, search.rates))
-        model = search.fit()
-        unit = price_unit(prices, typical, search.rows, float(search.left), len(schema), search.rates)
-        search.prices = replace(prices, unit=unit)
-        if given:
-            part = sum(search.prices.table(search.count_cells(found)) for found in given)
-            model = _add(search, given, read_part(min(part, float(search.left) / 2)))
-        model = _grow(search, model, typical, (width, effort), model_cells, progress)
+        if covered:
+            model = _add(search, covered, search.left)
+        else:
+            search.measure(
+                singles, price_singles(prices, list(search.sizes.values()), search.rows, search.rates)
+            )
+            model = search.fit()
+            unit = price_unit(prices, typical, search.rows, float(search.left), len(schema), search.rates)
+            search.prices = replace(prices, unit=unit)
+            if given:
+                part = sum(search.prices.table(search.count_cells(found)) for found in given)
+                model = _add(search, given, read_part(min(part, float(search.left) / 2)))
+            model = _grow(search, model, typical, (width, effort), model_cells, progress)
     dag, cpts = model.network()
     noise = {
         name: min(predict_noise(found, search.rows) for found in search.measured if name in found.axes)

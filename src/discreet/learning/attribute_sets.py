@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from discreet.compute.clique_model import CliqueModel
@@ -16,6 +17,8 @@ MOST_CANDIDATES = 2**12
 """Sets of three and more attributes that one choice looks at, those of few cells first."""
 CANDIDATE_CELLS = 2**23
 """Cells of all sets that one choice looks at: 64 megabytes, of which a choice needs a handful of copies."""
+COVER_CELLS = (16, 32, 64, 128, 256)
+"""Limits that sets which cover all pairs are tried with; wider ones cost more than they hold."""
 
 Set = tuple[str, ...]
 
@@ -31,6 +34,72 @@ def list_pairs(sizes: Mapping[str, int], most_cells: float) -> frozenset[Set]:
         for (cells, pair), end in zip(pairs, ends, strict=True)
         if cells <= most_cells and end <= CANDIDATE_CELLS
     )
+
+
+def cover_pairs(sizes: Mapping[str, int]) -> list[Set]:
+    """Sets that together hold every pair of attributes, with a small sum of the roots of their cells.
+
+    If Laplace noise is shared out by the root of the cells c, a margin over p cells has about the noise √(2p)·Σ√c,
+    whichever set it is read from: so the sum is all that counts. Twelve attributes of two levels need 7 sets with a sum
+    of 46; their 66 pairs have 132. Sets are grown one attribute at a time by the pairs that it adds, up to several
+    limits of cells and from several starts, and the best are kept [Qardaji, Yang & Li 2014].
+    """
+    names = list(sizes)
+    largest = math.prod(sorted(sizes.values())[-2:])
+    found = [
+        _trim(_grow_cover([*names[start:], *names[:start]], sizes, max(limit, largest)), sizes)
+        for limit in COVER_CELLS
+        for start in range(len(names))
+    ]
+    return min(found, key=lambda sets: sum_roots(sets, sizes))
+
+
+def sum_roots(sets: Iterable[Set], sizes: Mapping[str, int]) -> float:
+    """Σ√c over the cells c of these sets."""
+    return math.fsum(math.sqrt(count_cells(sizes[name] for name in members)) for members in sets)
+
+
+def _grow_cover(names: Sequence[str], sizes: Mapping[str, int], limit: int) -> list[Set]:
+    """Sets of at most so many cells that hold every pair; ties go to who comes first in `names`."""
+    left = {frozenset(pair) for pair in itertools.combinations(names, 2)}
+    sets: list[Set] = []
+    while left:
+        open_pairs = {name: sum(name in pair for pair in left) for name in names}
+        first = max(
+            (pair for pair in itertools.combinations(names, 2) if frozenset(pair) in left),
+            key=lambda pair: open_pairs[pair[0]] + open_pairs[pair[1]],
+        )
+        members = [*first]
+        while True:
+            cells = count_cells(sizes[name] for name in members)
+            gains = {
+                name: sum(frozenset((name, other)) in left for other in members) / math.log(1 + sizes[name])
+                for name in names
+                if name not in members and cells * sizes[name] <= limit
+            }
+            best = max(gains, key=lambda name: gains[name], default=None)
+            if best is None or gains[best] <= 0:
+                break
+            members.append(best)
+        sets.append(tuple(members))
+        left -= {frozenset(pair) for pair in itertools.combinations(members, 2)}
+    return sets
+
+
+def _trim(sets: list[Set], sizes: Mapping[str, int]) -> list[Set]:
+    """The sets without attributes whose pairs other sets hold, the largest first; names in their own order."""
+    held = Counter(frozenset(pair) for members in sets for pair in itertools.combinations(members, 2))
+    kept = []
+    for members in sorted(sets, key=lambda found: -count_cells(sizes[name] for name in found)):
+        rest = list(members)
+        for name in members:
+            pairs = [frozenset((name, other)) for other in rest if other != name]
+            if all(held[pair] > 1 for pair in pairs):
+                rest.remove(name)
+                held.subtract(pairs)
+        if len(rest) > 1:
+            kept.append(tuple(name for name in sizes if name in rest))
+    return prune(kept)
 
 
 def list_candidates(

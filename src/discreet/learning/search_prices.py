@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from discreet.learning.attribute_sets import cover_pairs, sum_roots
 from discreet.learning.learner import noise_for
 from discreet.values.budget import ZCDP, Finite
 from discreet.values.schema import Schema
+from discreet.values.table import count_cells
 from discreet.values.unit import Unit
 
+MODEL_CELLS = 2**17
+"""The cells of all cliques together: such a model fits in a fraction of a second and answers queries at once."""
 GUESSED_ROWS = 10_000
 """The guess where nobody says how many rows there are."""
 
@@ -33,6 +37,9 @@ class Rates:
     hopeless: float = 0.35
     """The L1 noise of a typical pair, as a part of the rows, above which no dependence is looked for at all: in pure ε,
     where a first look is lost for the rest, and where rows are too few as well."""
+    covered: float = 0.16
+    """The L1 noise of a pair, as a part of the rows, up to which all pairs of a small table are measured in pure ε: a
+    few wide sets hold them, and choices would cost as much as they save."""
     wide: float = 0.05
     """The L1 noise that a table over three and more attributes may have, as a part of the rows."""
     noisy: float = 0.3
@@ -113,11 +120,35 @@ class Prices:
         return cells * self.l1 / (noise * self.amount)
 
 
+def expect_covered(prices: Prices, sizes: Mapping[str, int], sets: Iterable[Sequence[str]]) -> float:
+    """The mean L1 noise of a pair if pure ε goes to sets that hold all pairs, shared out by the roots of their cells.
+
+    A cell of a margin over p of c cells sums c/p draws of scale b = l1·Σ√c/(√c·ε), so p cells are off by
+    √(2/π)·p·√(2c/p)·b = √(4p/π)·l1·Σ√c/ε: it does not matter which set holds the pair.
+    """
+    pairs = [one * other for one, other in itertools.combinations(sizes.values(), 2)]
+    typical = math.fsum(map(math.sqrt, pairs)) / len(pairs)
+    return math.sqrt(4 / math.pi) * typical * prices.noise(1, 1 / sum_roots(map(tuple, sets), sizes))
+
+
+def cover_small(
+    prices: Prices, sizes: Mapping[str, int], rows: float, rates: Rates, model_cells: int
+) -> list[tuple[str, ...]]:
+    """Sets that hold all pairs, if pure ε is to be spent on them alone; none if a search does better.
+
+    A model of all pairs has all cells of the table, so these must fit; and their noise must be bearable.
+    """
+    if prices.gaussian or count_cells(sizes.values()) > model_cells:
+        return []
+    sets = cover_pairs(sizes)
+    return sets if expect_covered(prices, sizes, sets) <= rates.covered * rows else []
+
+
 def rows_for_dependence(prices: Prices, sizes: Sequence[int], rates: Rates | None = None) -> float:
     """The number of rows from which on a search looks for dependence at all; it follows from public numbers.
 
     It is given up while noise(c, 1/d) > hopeless·rows, c being the cells of a typical pair; in ρ only below
-    signal·noise(1, 1/d), where the search is greedy.
+    signal·noise(1, 1/d), where the search is greedy; in pure ε never where a few sets can hold all pairs.
     """
     rates = rates or Rates()
     count = len(sizes)
@@ -125,7 +156,12 @@ def rows_for_dependence(prices: Prices, sizes: Sequence[int], rates: Rates | Non
     if not pairs:
         return 0.0
     drowned = prices.noise(float(np.median(pairs)), 1 / count) / rates.hopeless
-    return min(rates.signal * prices.noise(1, 1 / count), drowned) if prices.gaussian else drowned
+    if prices.gaussian:
+        return min(rates.signal * prices.noise(1, 1 / count), drowned)
+    if count_cells(sizes) > MODEL_CELLS:
+        return drowned
+    named = {str(i): size for i, size in enumerate(sizes)}
+    return min(drowned, expect_covered(prices, named, cover_pairs(named)) / rates.covered)
 
 
 def advise_dependence(schema: Schema, *, spend: Finite, unit: Unit, rows: int | None = None) -> str | None:
