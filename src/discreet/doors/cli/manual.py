@@ -107,7 +107,7 @@ def help_(
     if len(asked) == 1 and asked[0] in TOPICS:
         echo(TOPICS[asked[0]])
         return
-    found = command = typer.main.get_command(app)
+    command = typer.main.get_command(app)
     for name in asked:
         found = getattr(command, "commands", {}).get(name)
         if found is None:
