@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = (
+    False  # not imported: nothing is, so that Ctrl-C in the first moments finds a command that handles it
+)
 if TYPE_CHECKING:
+    from typing import Any
+
     from discreet import learners as learn
     from discreet.core.airlock import Airlock
     from discreet.core.ledger import Ledger
@@ -124,6 +126,8 @@ if not TYPE_CHECKING:  # a type checker that saw this function would believe in 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
             raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+        from importlib import import_module
+
         found = import_module(_HOMES[name])
         found = getattr(found, name) if name not in _MODULES else found
         globals()[name] = found
@@ -131,4 +135,4 @@ if not TYPE_CHECKING:  # a type checker that saw this function would believe in 
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_HOMES} - {"TYPE_CHECKING"})

@@ -75,6 +75,17 @@ def test_an_interruption_in_the_first_second_is_no_traceback(wait: float) -> Non
     assert process.returncode in (0, 130, -signal.SIGINT) and "Traceback" not in told, told
 
 
+def test_nothing_is_imported_before_an_interruption_is_handled() -> None:
+    """However slow the machine is: what comes before `main` is our own few lines, and no library."""
+    script = (
+        "import sys\nbefore = set(sys.modules)\nimport discreet.doors.cli\n"
+        "print(*sorted(set(sys.modules) - before), sep=',')"
+    )
+    ran = subprocess.run([sys.executable, "-S", "-c", script], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(dc.__file__).parents[1])})  # fmt: skip
+    assert ran.stdout == "__future__,discreet,discreet.doors,discreet.doors.cli\n", ran
+
+
 def test_the_library_comes_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody limits a notebook: a learner that is run again stops between its steps, and the release is not sound."""
     ticks = iter(range(10**6))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -13,6 +14,7 @@ import discreet as dc
 from discreet.doors.cli import main
 from discreet.networks.formats.made_from import digest_file, digest_release, name_origin
 from discreet.networks.formats.release import RELEASE, read_release
+from discreet.networks.formats.signature import make_keys
 from discreet.values.errors import DiscreetError
 
 SCHEMA = dc.Schema.of({"a": ["0", "1"], "b": ["x", "y", "z"]})
@@ -59,6 +61,57 @@ def test_a_file_that_was_changed_is_found(folder: Path, name: str) -> None:
     found = dc.verify(folder)
     assert not found.sound
     assert [problem.partition(":")[0] for problem in found.problems] == [name.removesuffix(".from.json")]
+
+
+WRAPPINGS = {
+    "gzip": lambda data: gzip.compress(data),
+    "a mark": lambda data: b"\xef\xbb\xbf" + data,
+    "a line more": lambda data: data + b"\n",
+    "a blank more": lambda data: data.replace(b" ", b"  ", 1),
+}
+
+
+@pytest.mark.parametrize("how", WRAPPINGS)
+@pytest.mark.parametrize("name", ["network.bif", "report.html", "explorer.html", "rows.csv.from.json"])
+def test_nothing_hides_around_a_file(folder: Path, name: str, how: str) -> None:
+    """The same text in another wrapping is not the same file: a name or a comment fits into gzip's."""
+    data = (folder / name).read_bytes()
+    (folder / name).write_bytes(WRAPPINGS[how](data))
+    assert not dc.verify(folder).sound
+
+
+def test_what_only_looks_like_an_origin_is_named(folder: Path) -> None:
+    (folder / "notes.txt").write_text("x")
+    (folder / "notes.txt.from.json").write_text("a message")
+    words = dc.verify(folder).checks[-1].words
+    assert "notes.txt, notes.txt.from.json" in words
+
+
+def test_a_signature_that_nobody_checked_is_named(folder: Path, tmp_path: Path) -> None:
+    make_keys(tmp_path / "key")
+    dc.sign(folder / "release.json", tmp_path / "key")
+    assert "not release.json.sig" in dc.verify(folder).checks[-1].words
+    found = dc.verify(folder, key=tmp_path / "key.pub")
+    assert found.sound and "release.json.sig" not in found.checks[-1].words
+
+
+def test_the_posterior_beside_a_release_is_checked(tmp_path: Path) -> None:
+    made = dc.release(
+        ROWS,
+        SCHEMA,
+        {"a": (), "b": ("a",)},
+        epsilon=2,
+        learner="laplace",
+        ledger=tmp_path / "l",
+        account="c",
+        create=True,
+    )
+    made.write(tmp_path / "out")
+    found = dc.verify(tmp_path / "out")
+    assert found.sound and any(check.name == "posterior.json" and check.holds for check in found.checks)
+    text = (tmp_path / "out" / "posterior.json").read_text()
+    (tmp_path / "out" / "posterior.json").write_text(text.replace("alphas", "alphas ", 1))
+    assert not dc.verify(tmp_path / "out").sound
 
 
 def test_files_of_another_release_are_found(folder: Path, tmp_path: Path) -> None:

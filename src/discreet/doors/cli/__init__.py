@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 INTERRUPTED = 130
 
@@ -11,6 +12,8 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 fine, 1 a check found problems, 2 bad input in one line."""
     try:
+        import sys
+
         from discreet.doors.cli.commands import run  # here: Ctrl-C while the commands load is Ctrl-C too
         from discreet.doors.limits import LIMITED, run_limited
 

@@ -156,9 +156,16 @@ def synthesize(
         _write_with_bar(drawn, out, rows, labels)
     else:
         drawn.write(out, labels=labels)
+    told = [" ".join(text.split()) for text in given or []]
     if isinstance(held, Release):  # so that `discreet verify` of the folder can tell what they are
         Origin(
-            digest_release(held), rows, seed, given or [], not independent, labels, digest_file(out)
+            digest_release(held),
+            rows,
+            seed,
+            told,
+            not independent,
+            labels,
+            digest_file(out),
         ).write(out)
     else:
         name_origin(out).unlink(missing_ok=True)  # of other rows, which these have replaced

@@ -63,8 +63,12 @@ class Origin:
     def write(self, rows: str | os.PathLike[str]) -> Path:
         """Write it beside a file of rows."""
         path = name_origin(rows)
-        write_text(path, ROWS.format_text(ROWS.describe(**{key: getattr(self, key) for key in ROWS.keys})))
+        write_text(path, self.format_text())
         return path
+
+    def format_text(self) -> str:
+        """The document as it is written, in one way only."""
+        return ROWS.format_text(ROWS.describe(**{key: getattr(self, key) for key in ROWS.keys}))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Origin:
