@@ -206,6 +206,7 @@ def race_engines(network: str, path: str, tables: int, search: bool) -> dict[str
 
     def take(name: str, act: Callable[[], Any]) -> Any:
         seconds[name], _, found = measure(act)
+        print(f"{name}: {seconds[name]:.2f} s", file=sys.stderr, flush=True)
         return found
 
     warm_up(schema)

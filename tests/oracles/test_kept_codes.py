@@ -166,8 +166,9 @@ def test_codes_are_refused_where_they_cannot_be_kept(tmp_path: Path) -> None:
     """Of frames, engines and numbers; the message says what to leave out."""
     with pytest.raises(DataError, match=r"only of files.*leave out --codes"):
         open_counter({"a": ["x"], "b": ["l1"], "c": ["p"]}, SCHEMA, codes=tmp_path / "k")
-    with pytest.raises(DataError, match=r"only of files.*leave out --codes"):
-        open_counter("postgresql://nowhere/db::t", SCHEMA, codes=tmp_path / "k")
+    for place in ("postgresql://nowhere/db::t", tmp_path / "clinic.duckdb::visits"):
+        with pytest.raises(DataError, match=r"only of files.*leave out --codes"):
+            open_counter(place, SCHEMA, codes=tmp_path / "k")
     with pytest.raises(DataError, match=r"no numbers.*leave out --codes"):
         open_counter(write(tmp_path / "t.parquet", 9), SCHEMA, codes=tmp_path / "k", numbers=["w"])
 

@@ -47,7 +47,7 @@ def cover(
         found.append(wide)
         left = left.keep(lacking > 0)
         steps -= taken
-    found += left.list()  # those for which there was no time
+    found += left.as_sets()  # those for which there was no time
     if 2 * len(found) > len(distinct):
         return distinct
     if sum(math.prod(sizes[column] for column in members) for members in found) > max(most_cells, sum(cells)):
@@ -75,7 +75,7 @@ class _Left:
     def keep(self, kept: npt.NDArray[np.bool_]) -> _Left:
         return _Left(self.columns[kept], self.holds[:, kept], self.sizes[kept])
 
-    def list(self) -> list[Places]:
+    def as_sets(self) -> list[Places]:
         return [tuple(line[:size].tolist()) for line, size in zip(self.columns, self.sizes, strict=True)]
 
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from discreet.rows.limits import choose_threads
 from discreet.rows.readers.batches import Batch, Numbers, Reader
-from discreet.rows.readers.sources import find_files, split_path
+from discreet.rows.readers.sources import find_files, look_up_path, split_path
 from discreet.values.errors import DataError
 from discreet.values.files import make_folder, replace_file
 from discreet.values.schema import Schema
@@ -103,11 +103,12 @@ class Shelf:
         cls, folder: str | os.PathLike[str], data: Any, schema: Schema, weight: str | None, unit: Unit
     ) -> Shelf:
         """The place in a folder for the codes of a file, or of a folder of Parquet files; reads every byte of them."""
-        if not isinstance(data, str | os.PathLike):
-            raise DataError(
-                f"codes can be kept only of files, not of a {type(data).__qualname__}: leave out --codes"
-            )
-        path, said, sheet = split_path(os.fspath(data))
+        what = "" if isinstance(data, str | os.PathLike) else f"a {type(data).__qualname__}"
+        path, said, sheet = ("", {}, None) if what else split_path(os.fspath(data))
+        if "::" in path and look_up_path(path) == "nothing":
+            what = "a table in a database"
+        if what:
+            raise DataError(f"codes can be kept only of files, not of {what}: leave out --codes")
         files = find_files(path)
         top = Path(os.path.commonpath([os.path.realpath(file.parent) for file in files]))
         known = [os.path.realpath(path), dict(said), sheet, make_document(schema), weight, str(unit)]
