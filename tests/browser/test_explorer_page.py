@@ -6,8 +6,10 @@ import json
 import os
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from explorer_networks import draw, load, make_wide, release
 
@@ -239,6 +241,39 @@ def test_the_promise_is_in_view(show: Callable) -> None:
     report = make_page(release("asia"))
     for link in links:
         assert re.search(rf"id=['\"]{link.partition('#')[2]}['\"]", report)
+
+
+def test_many_bins_are_shown_by_where_they_begin(show: Callable) -> None:
+    """Twenty bins of dates: short labels whose whole name is heard, the rest summed up, an assumed one named."""
+    days = [f"2017-{month:02}-{day:02}" for month in range(1, 12) for day in (1, 15)]
+    bins = [f"[{one}, {other})" for one, other in pairwise(days[:21])]
+    shares = np.arange(1.0, 21.0) / 210.0
+    network = Network.build(
+        {"A_long_name_of.a-day": bins, "b": ["yes", "no"]},
+        {"A_long_name_of.a-day": [], "b": ["A_long_name_of.a-day"]},
+        {"A_long_name_of.a-day": shares, "b": np.stack([shares, 1 - shares], 1)},
+    )
+    page = show(make_explorer(network))
+    card = page.page.locator('.card[data-v="0"]')
+    assert card.locator(".name").text_content() == "A_long_name_of.a-day"
+    assert card.locator(".level .label").all_text_contents() == [f"{day}–" for day in days[14:20]]
+    assert card.locator(".rest").text_content() == f"14 more levels {100 * shares[:14].sum():.1f} %"
+    seen = page.run(
+        "() => [...document.querySelectorAll('.level')].map((one) => "
+        "[one.textContent.replace(/\\s+/g, ' ').replace('–', '– ').trim(), one.getAttribute('aria-label')])"
+    )
+    for text, heard in seen:
+        assert all(part in heard for part in text.split("– "))
+    assert bins[14] in " ".join(heard for _, heard in seen)
+    page.run("() => discreet.app.set(0, 2)")
+    assert card.locator(".rest").text_content() == f"{days[2]}– 100 %"
+    assert card.locator(".state").text_content() == f"= {days[2]}–"
+    assert page.text("#given") == f"A_long_name_of.a-day = {bins[2]}"
+    if AXE.is_file():
+        bare = show(make_explorer(network), "#b=yes", bypass_csp=True)
+        assert check_axe(bare) == []
+        bare.run("() => discreet.app.stage.zoom(0.3)")  # from afar only bars and names are drawn
+        assert check_axe(bare) == []
 
 
 def test_a_network_that_is_too_wide_says_so(show: Callable) -> None:

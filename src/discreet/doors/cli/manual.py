@@ -107,14 +107,13 @@ def help_(
     if len(asked) == 1 and asked[0] in TOPICS:
         echo(TOPICS[asked[0]])
         return
-    command = typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)
     for name in asked:
-        found = getattr(command, "commands", {}).get(name)
-        if found is None:
+        command = getattr(command, "commands", {}).get(name)
+        if command is None:
             raise DataError(
                 f"there is no help on {' '.join(asked)!r}; ask for a command, or for one of {', '.join(TOPICS)}"
             )
-        command = found
     app([*asked, "--help"], prog_name="discreet", standalone_mode=False)
     if not asked:
         echo(f"Topics: discreet help {' | '.join(TOPICS)}")

@@ -138,7 +138,7 @@ def _describe_words(model: Model, file: str, report: str | None, doubt: str) -> 
     broken = bool(doubt) or isinstance(promised, Infinite)
     days = [debit.day for said in told for debit in said.debits]
     anchors = [f"{said.events}:{said.head}" for said in told]
-    title = about.title or f"What {known.name} shows"
+    title = about.title or f"What {known.name} {'show' if known.parts else 'shows'}"
     hidden = known.unit.hidden
     facts = [(label, text) for label, text in about.list_facts() if label != "Title"]
     facts += [

@@ -35,6 +35,7 @@ class LevelRow {
   constructor(name, level, label = level) {
     this.name = name;
     this.level = level;
+    this.label = label;
     this.button = make("button", "level", null, { type: "button", "aria-pressed": "false" });
     this.bar = new Bar();
     this.share = make("span", "share", "");
@@ -63,7 +64,9 @@ class LevelRow {
     const was = this.before === null || this.before === undefined ? "" : `, was ${percent(this.before)}`;
     const inside = describeEnds(ends, k, ", ");
     const mark = this.mark === "set" ? ", assumed" : this.mark === "out" ? ", ruled out" : "";
-    this.button.setAttribute("aria-label", `${this.name} ${this.level} ${percent(this.after)}${was}${inside}${mark}`);
+    // What is heard begins with what is seen, or nobody could ask for it by its name.
+    const whole = this.label === this.level ? "" : `, ${this.level}`;
+    this.button.setAttribute("aria-label", `${this.name} ${this.label} ${percent(this.after)}${was}${inside}${mark}${whole}`);
   }
 }
 
@@ -144,6 +147,7 @@ class Card {
     const count = after.length - this.rows.length, hidden = evidence && evidence.is >= 0 && !this.shown.includes(evidence.is);
     this.more.textContent = hidden ? this.labels[evidence.is] : `${count} more levels`;
     this.remaining.textContent = percent(Math.max(0, 1 - this.shown.reduce((sum, k) => sum + after[k], 0)));
+    this.rest.setAttribute("aria-label", `${this.box.getAttribute("aria-label")} ${this.more.textContent} ${this.remaining.textContent}`);
   }
 
   showEnds(ends) {

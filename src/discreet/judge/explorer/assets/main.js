@@ -284,7 +284,9 @@ class App {
   }
 
   link() {
-    return `${location.href.replace(/#.*$/, "")}#${this.state.write()}`;
+    // A page inside a notebook has no address of its own: the link is for the file.
+    const page = location.protocol === "about:" ? "explorer.html" : location.href.replace(/#.*$/, "");
+    return `${page}#${this.state.write()}`;
   }
 
   async copy(text, what) {
