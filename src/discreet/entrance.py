@@ -70,7 +70,7 @@ def open_counter(
     weights, each of them cut off at what the `unit` allows, if it is one of rows with weights.
     `numbers` names columns that may be summed, each a number in every row; `texts` names those whose values, which
     nobody has declared, may be found through a threshold. Of each person of the `unit` at most so many
-    rows count as it says. `codes` is a folder that keeps the codes of a file, as private as its rows, for the next time.
+    rows count as it says. `codes` is a folder that keeps the codes of a file, as private as its rows.
     """
     limits = Limits(read_memory(memory), max_rows, threads)
     if isinstance(numbers, str):

@@ -1,4 +1,4 @@
-"""Exact bounds: branch and bound first, then HiGHS where its program is small, then branch and bound again.
+"""Exact bounds: branch and bound, and HiGHS beside it in a thread where its program is small.
 
 The optimum sits at a vertex of every conditional, because E[1_e·(f − μ)] is linear in each of them. So a conditional
 that backward induction chose differently in different contexts may be replaced by each of its vertices in turn, and
@@ -8,7 +8,7 @@ with the lowest bound is split next.
 The two are good at different questions: branching where few conditionals are in conflict, however large the graph is;
 the program where many are and the graph is narrow. Closed to 1e-4 in 10 s, of the 60 questions each on Child and on
 Alarm of `benchmarks/credal.py`: by branching alone 51 and 47, by HiGHS alone 56 and 39, by both in turn 54 and 48.
-That was with branching at a fifth of its present speed, when HiGHS had half of the time.
+That was with branching at a fifth of its present speed. Each tells the other what it has found.
 """
 
 from __future__ import annotations
