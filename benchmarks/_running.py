@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import discreet
 
@@ -41,3 +43,16 @@ def digest_sources(patterns: Iterable[str], script: Path | None = None) -> str:
         for path in found:
             digest.update(path.read_bytes())
     return digest.hexdigest()[:8]
+
+
+def keep(path: Path | None, current: str, make: Callable[[], Any]) -> Any:
+    """What a part of a benchmark found, in JSON values: from its file if that is current, else made and written."""
+    if path is not None and path.exists():
+        stored = json.loads(path.read_text("utf-8"))
+        if stored["current"] == current:
+            return stored["found"]
+    found = make()
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"current": current, "found": found}, default=float), encoding="utf-8")
+    return found

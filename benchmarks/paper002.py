@@ -10,7 +10,7 @@ import csv
 import math
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from _paper002_peer import fit_peer
 from _paper002_regression import HEADER, make_trials, shuffle_visits, sweep
+from _running import digest_sources, keep
 from discreet.entrance import open_airlock
 from discreet.networks import examples
 from discreet.papers import posterior
@@ -236,15 +237,29 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", PrivacyWarning)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng(2)
     quick: bool = arguments.quick
+    folder = None if quick else arguments.out / "paper002"
+    current = digest_sources(["papers/posterior/*.py", "papers/estimators/*.py"], Path(__file__))
 
-    trials = [make_trial(rng) for _ in range(10 if quick else arguments.repeats)]
+    def part(name: str, make: Callable[[np.random.Generator], Any]) -> Any:
+        """One part, kept for a later run with the same settings."""
+        settings = f"{current} {arguments.repeats} {arguments.rows} {arguments.no_peer}"
+        seed = [2, *name.encode()]
+        return keep(folder and folder / f"{name}.json", settings, lambda: make(np.random.default_rng(seed)))
+
+    def classify(count: int, training: int, epsilons: list[float], rng: np.random.Generator) -> list[Any]:
+        trials = [make_trial(rng, training) for _ in range(count)]
+        accuracies = run_figure_1(trials, epsilons)
+        for epsilon, scores in ({} if arguments.no_peer else fit_peer(list(trials), epsilons)).items():
+            accuracies["diffprivlib", epsilon] = scores
+        return [[name, epsilon, list(map(float, found))] for (name, epsilon), found in accuracies.items()]
+
+    repeats = 10 if quick else arguments.repeats
     epsilons = [1.0, 100.0] if quick else [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0]
-    accuracies = run_figure_1(trials, epsilons)
-    peers = {} if arguments.no_peer else fit_peer(list(trials), epsilons)
-    for epsilon, scores in peers.items():
-        accuracies["diffprivlib", epsilon] = scores
+    accuracies = {
+        (name, epsilon): found
+        for name, epsilon, found in part("figure1", lambda rng: classify(repeats, TRAINING, epsilons, rng))
+    }
     lines = [
         (name, epsilon, np.mean(found), np.std(found, ddof=1) / math.sqrt(len(found)))
         for (name, epsilon), found in accuracies.items()
@@ -255,27 +270,23 @@ def main() -> None:
     for name, epsilon, mean, error in sorted(lines, key=lambda line: (line[1], line[0])):
         print(f"ε = {epsilon:g}, {name}: accuracy {mean:.3f} ± {error:.3f}")
 
-    larger = [make_trial(rng, 5000) for _ in range(2 if quick else 10)]
-    with_rows = run_figure_1(larger, [1.0])
-    peer_rows = {} if arguments.no_peer else fit_peer(list(larger), [1.0])
-    for name, found in [
-        *((name, found) for (name, _), found in with_rows.items()),
-        ("diffprivlib", peer_rows.get(1.0, [math.nan])),
-    ]:
+    for name, _, found in part("more_rows", lambda rng: classify(2 if quick else 10, 5000, [1.0], rng)):
         print(f"ε = 1, 5000 rows, {name}: accuracy {np.mean(found):.3f}")
 
-    made = make_trials(20_000 if quick else arguments.rows, seed=22)
-    regression = sweep("made up", made, 2 if quick else 3)
-    regression += sweep("visits", shuffle_visits(seed=23), 2 if quick else 5, share=0.5)
+    def regress(_: np.random.Generator) -> list[Any]:
+        made = make_trials(20_000 if quick else arguments.rows, seed=22)
+        found = sweep("made up", made, 2 if quick else 3)
+        return found + sweep("visits", shuffle_visits(seed=23), 2 if quick else 5, share=0.5)
+
+    regression = part("figure2", regress)
     write_csv(arguments.out / "paper002_figure2.csv", HEADER, regression)
     for table, precision, _, method, epsilon, mse, error, _ in regression:
         print(
             f"{table}, b = {precision:g}, {method}, ε = {epsilon:.4g}: mean squared error {mse:.5f} ± {error:.5f}"
         )
 
-    crossing = cross_over(
-        2 if quick else 8, rng, ("replace-one",) if quick else ("replace-one", "add-remove")
-    )
+    units = ("replace-one",) if quick else ("replace-one", "add-remove")
+    crossing = part("crossover", lambda rng: cross_over(2 if quick else 8, rng, units))
     header = (
         "unit",
         "graph",
@@ -293,7 +304,7 @@ def main() -> None:
     def accuracy(name: str) -> float:
         return float(np.mean(accuracies.get((name, 1.0), [math.nan])))
 
-    many = draw_many_levels(4 if quick else 40, rng)
+    many = part("many_levels", lambda rng: draw_many_levels(4 if quick else 40, rng))
     print(f"16 levels, 20 000 rows, ε = 20: guessing uniformly is off by {many['uniform']:.3f}")
     for name, value in [
         ("fourier_over_laplace_dense", ratio["replace-one", "complete", 4, 3]),
@@ -306,7 +317,7 @@ def main() -> None:
         ("accuracy_peer", accuracy("diffprivlib")),
         ("sample_error_16_levels", many["sample"]),
         ("map_error_16_levels", many["maximum"]),
-        ("fit_million_s", time_million(rng)),
+        ("fit_million_s", time_million(np.random.default_rng(2))),
     ]:
         print(f"{name}: {value:.4g}")
 
