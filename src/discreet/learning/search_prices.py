@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -40,6 +40,9 @@ class Rates:
     covered: float = 0.16
     """The L1 noise of a pair, as a part of the rows, up to which all pairs of a small table are measured in pure ε: a
     few wide sets hold them, and choices would cost as much as they save."""
+    triples: float = 0.02
+    """The L1 noise of a triple in one table of all attributes, as a part of the rows, below which a search does better
+    than all pairs: then dependences of three are what is missing, and no longer precision."""
     wide: float = 0.05
     """The L1 noise that a table over three and more attributes may have, as a part of the rows."""
     noisy: float = 0.3
@@ -120,15 +123,15 @@ class Prices:
         return cells * self.l1 / (noise * self.amount)
 
 
-def expect_covered(prices: Prices, sizes: Mapping[str, int], sets: Iterable[Sequence[str]]) -> float:
-    """The mean L1 noise of a pair if pure ε goes to sets that hold all pairs, shared out by the roots of their cells.
+def expect_margins(prices: Prices, sizes: Sequence[int], ways: int, roots: float) -> float:
+    """The mean L1 noise of a margin over so many attributes, if sets with the sum Σ√c = `roots` share a pure ε.
 
-    A cell of a margin over p of c cells sums c/p draws of scale b = l1·Σ√c/(√c·ε), so p cells are off by
-    √(2/π)·p·√(2c/p)·b = √(4p/π)·l1·Σ√c/ε: it does not matter which set holds the pair.
+    Shares are by the roots of the cells. A cell of a margin over p of c cells sums c/p draws of scale
+    b = l1·Σ√c/(√c·ε), so p cells are off by √(2/π)·p·√(2c/p)·b = √(4p/π)·l1·Σ√c/ε, whichever set holds them.
     """
-    pairs = [one * other for one, other in itertools.combinations(sizes.values(), 2)]
-    typical = math.fsum(map(math.sqrt, pairs)) / len(pairs)
-    return math.sqrt(4 / math.pi) * typical * prices.noise(1, 1 / sum_roots(map(tuple, sets), sizes))
+    members = list(itertools.combinations(sizes, min(ways, len(sizes))))
+    typical = math.fsum(math.sqrt(math.prod(found)) for found in members) / len(members)
+    return math.sqrt(4 / math.pi) * typical * prices.noise(1, 1 / roots)
 
 
 def cover_small(
@@ -136,12 +139,16 @@ def cover_small(
 ) -> list[tuple[str, ...]]:
     """Sets that hold all pairs, if pure ε is to be spent on them alone; none if a search does better.
 
-    A model of all pairs has all cells of the table, so these must fit; and their noise must be bearable.
+    A model of all pairs has all cells of the table, so these must fit; the noise of pairs must be bearable, and that of
+    triples too large for a search to find more than pairs.
     """
-    if prices.gaussian or count_cells(sizes.values()) > model_cells:
+    cells, levels = count_cells(sizes.values()), list(sizes.values())
+    if prices.gaussian or cells > model_cells:
+        return []
+    if expect_margins(prices, levels, 3, math.sqrt(cells)) < rates.triples * rows:
         return []
     sets = cover_pairs(sizes)
-    return sets if expect_covered(prices, sizes, sets) <= rates.covered * rows else []
+    return sets if expect_margins(prices, levels, 2, sum_roots(sets, sizes)) <= rates.covered * rows else []
 
 
 def rows_for_dependence(prices: Prices, sizes: Sequence[int], rates: Rates | None = None) -> float:
@@ -161,7 +168,8 @@ def rows_for_dependence(prices: Prices, sizes: Sequence[int], rates: Rates | Non
     if count_cells(sizes) > MODEL_CELLS:
         return drowned
     named = {str(i): size for i, size in enumerate(sizes)}
-    return min(drowned, expect_covered(prices, named, cover_pairs(named)) / rates.covered)
+    roots = sum_roots(cover_pairs(named), named)
+    return min(drowned, expect_margins(prices, sizes, 2, roots) / rates.covered)
 
 
 def advise_dependence(schema: Schema, *, spend: Finite, unit: Unit, rows: int | None = None) -> str | None:
