@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.compute.association import score_levels
 from discreet.compute.clique_model import CliqueModel, ModelTree
 from discreet.compute.entropy import fit_margins
 from discreet.compute.smoothing import count_ordered, estimate_tables
@@ -140,7 +141,8 @@ class _Search:
         public = float(self.airlock.rows) if self.airlock.unit.fixes_rows else None
         variances = [found.law.variance for found in self.measured]
         ordered = count_ordered(self.airlock.schema)
-        tables = estimate_tables(noisy, variances, ordered, rounds=ROUNDS, total=public)
+        scores = score_levels(self.airlock.schema)
+        tables = estimate_tables(noisy, variances, ordered, rounds=ROUNDS, total=public, scores=scores)
         self.rows = max(1.0, tables[0].total())
         if tables[0].total() <= 0:  # so few rows that noise left nothing of them
             tables = tuple(Table(table.axes, np.ones(table.values.shape)) for table in tables)
