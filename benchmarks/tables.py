@@ -2,6 +2,7 @@
 
     python benchmarks/tables.py            # all tables, private drafts against hand-made and equal bins, wide tables
     python benchmarks/tables.py --quick    # some of them, under a minute
+    python benchmarks/tables.py --out results/tables.jsonl   # goes on where a run that was stopped has left off
 
 The packages are installed into an environment of their own, and each table is written as the file that a person would
 have: CSV with an index, a German Excel's CSV, Parquet, JSON lines, an Excel sheet. Then `schema draft`, `release
@@ -11,12 +12,14 @@ have: CSV with an index, a German Excel's CSV, Parquet, JSON lines, an Excel she
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +103,9 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="some tables only, under a minute")
     parser.add_argument("--only", nargs="*", help="only these files")
+    parser.add_argument("--out", type=Path, help="keep what is done in this file, and do not do it again")
     asked = parser.parse_args()
+    journal = Journal(asked.out)
     found = open_environment("tables", PACKAGES, install=True)
     if isinstance(found, str):
         sys.exit(f"tables: {found}")
@@ -110,13 +115,15 @@ def main() -> None:
         subprocess.run([str(found), "-c", EXPORT, folder], check=True, capture_output=True)
         for file in asked.only or (QUICK if asked.quick else FILES):
             try:
-                outcomes.append(carry_through(place / file, place))
+                found_out = journal.keep(file, lambda file=file: asdict(carry_through(place / file, place)))
+                outcomes.append(Outcome(**found_out))
             except RuntimeError as error:
                 print(f"{file}: {error}", flush=True)
                 continue
             print_outcome(outcomes[-1])
-        wide = draft_wide(place, 60 if asked.quick else 788)
-        over_hand, over_equal = compare_bins(place, quick=asked.quick)
+        columns = 60 if asked.quick else 788
+        wide = journal.keep(f"{columns} columns", lambda: draft_wide(place, columns))
+        over_hand, over_equal = journal.keep("bins", lambda: compare_bins(place, quick=asked.quick))
     large = [outcome for outcome in outcomes if outcome.rows > LARGE]
     print(f"tables_done: {len(outcomes)}")
     print(f"types_kept: {np.mean([outcome.types for outcome in outcomes]):.3f}")
@@ -126,14 +133,35 @@ def main() -> None:
     print(f"rare_values: {sum(outcome.rare for outcome in outcomes)}")
     print(f"private_bins_over_hand: {over_hand:.3f}")
     print(f"private_bins_over_equal: {over_equal:.3f}")
-    print_rare_bias(asked.quick)
-    print(f"columns_{60 if asked.quick else 788}_s: {wide:.1f}")
+    print(f"rare_bias: {journal.keep('bias', lambda: find_rare_bias(asked.quick)):.4f}")
+    print(f"columns_{columns}_s: {wide:.1f}")
 
 
-def print_rare_bias(quick: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """What is done, one line of JSON each, so that a run that was stopped goes on; without a file nothing is kept."""
+
+    file: Path | None
+
+    def keep(self, name: str, run: Callable[[], Any]) -> Any:
+        """What was found under this name before, or what is found now."""
+        if self.file is None:
+            return run()
+        if self.file.exists():
+            for line in self.file.read_text("utf-8").splitlines():
+                if (known := json.loads(line))[0] == name:
+                    return known[1]
+        found = run()
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with self.file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps([name, found]) + "\n")
+        return found
+
+
+def find_rare_bias(quick: bool) -> float:
     """The worst relative bias of a rare outcome; its own script has the table."""
     found = measure_bias(SETTINGS[:2], releases=4) if quick else measure_bias(releases=RELEASES)
-    print(f"rare_bias: {max(abs(bias.relative) for bias in found):.4f}")
+    return max(abs(bias.relative) for bias in found)
 
 
 def run(*command: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import warnings
 from contextlib import closing
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,32 @@ def test_columns_that_follow_from_others_are_recognised(tmp_path: Path) -> None:
     }  # fmt: skip
     assert parse_toml(draft.format()) == draft.schema
     assert draft.format().count("follows from") == 2
+
+
+def test_dates_that_are_in_order_in_every_row_stay_so(tmp_path: Path) -> None:
+    """Admission, operation, discharge: the shortest chain is told, a birth years before is not, one odd row ends it."""
+    day, rows = date(2020, 1, 1), 600
+    admitted = [day + timedelta(days=i * 37 % 700) for i in range(rows)]
+    table = {
+        "born": [date(1950, 1, 1) + timedelta(days=i * 11) for i in range(rows)],
+        "admitted": admitted,
+        "operated": [
+            None if i % 5 == 0 else found + timedelta(days=i % 3) for i, found in enumerate(admitted)
+        ],
+        "discharged": [found + timedelta(days=2 + i % 20) for i, found in enumerate(admitted)],
+        "paid": [day + timedelta(days=i * 53 % 700) for i in range(rows)],
+    }
+    path = str(tmp_path / "stays.parquet")
+    pyarrow.parquet.write_table(pa.table(table), path)
+    draft = draft_schema(path)
+    assert [str(found) for found in draft.orders] == ["admitted <= operated", "operated <= discharged"]
+    assert parse_toml(draft.format()) == draft.schema
+    assert draft.format().count("in every row that has both") == 2
+    drawn = dc.release(path, draft.schema, epsilon=5).sample(500, rng=1).pandas()
+    assert (drawn["admitted"] <= drawn["discharged"]).all()
+    table["discharged"][7] = day - timedelta(days=1)
+    pyarrow.parquet.write_table(pa.table(table), path)
+    assert [str(found) for found in draft_schema(path).orders] == ["admitted <= operated"]
 
 
 def test_edges_are_round_and_follow_the_quantiles() -> None:

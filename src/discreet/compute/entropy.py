@@ -73,12 +73,14 @@ def fit_tables(
     variances: Sequence[float],
     ordered: Mapping[str, int],
     total: float | None = None,
+    scores: Mapping[str, Array] | None = None,
 ) -> tuple[CliqueModel, float]:
     """The model of noisy tables that every attribute is in some of, and how many rows they agree on.
 
-    `ordered` says how many levels of each attribute are in order; the total is given where it is public.
+    `ordered` says how many levels of each attribute are in order, `scores` which numbers its levels stand for; the
+    total is given where it is public.
     """
-    tables = estimate_tables(noisy, variances, ordered, rounds=ROUNDS, total=total)
+    tables = estimate_tables(noisy, variances, ordered, rounds=ROUNDS, total=total, scores=scores)
     rows = tables[0].total()
     if rows <= 0:  # so few that noise left nothing of them
         tables = tuple(Table(table.axes, np.ones(table.values.shape)) for table in tables)

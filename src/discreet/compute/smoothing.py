@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from discreet.compute.association import expect_association
 from discreet.compute.consistency import (
     project_on_simplex,
     reconcile,
@@ -50,13 +51,15 @@ def estimate_tables(
     *,
     rounds: int,
     total: float | None = None,
+    scores: Mapping[str, Array] | None = None,
 ) -> tuple[Table, ...]:
     """One table for each set that was measured, non-negative, agreeing, and shrunk by its noise.
 
     Tables of one set are averaged by precision and all made to agree. Then the margins of attributes with many levels
     in order, of which `ordered` says how many, are shrunk by `shrink_levels`, and tables of two and more attributes,
     which follow these margins, by `shrink_cells`; last, they are scaled to the margins of single attributes. The total
-    is the one that the tables agree on, or the public one.
+    is the one that the tables agree on, or the public one. With `scores` of ordered levels (`association`), pairs keep
+    their moments.
     """
     measured, spreads = _average(noisy, variances)
     weights = [*weigh_by_precision(measured, spreads)]
@@ -69,7 +72,7 @@ def estimate_tables(
         tables, weights = [*tables, *singles], [*weights, *(math.inf for _ in singles)]
         tables = [*reconcile(tables, weights)]
     shrunk = [
-        shrink_cells(table, whole, variance) if len(table.axes) > 1 else table
+        shrink_cells(table, whole, variance, scores) if len(table.axes) > 1 else table
         for table, variance in zip(tables, spreads, strict=False)
     ]
     settled = settle([*shrunk, *singles], weights, rounds=rounds, total=whole)[: len(shrunk)]
@@ -100,18 +103,24 @@ def shrink_levels(noisy: Array, variance: float) -> Array:
     return np.asarray(np.mean([_shrink_halves(noisy, variance, shift) for shift in shifts], axis=0))
 
 
-def shrink_cells(table: Table, total: float, variance: float) -> Table:
+def shrink_cells(
+    table: Table, total: float, variance: float, scores: Mapping[str, Array] | None = None
+) -> Table:
     """A table of two and more attributes, its cells drawn to what the margins over all attributes but one make likely.
 
     The expected counts E are those of largest entropy with the margins of the nearest table of this total without
     negative cells. True counts vary around E by φ·E, φ being measured (`measure_spread`), noisy ones by the
     noise besides; so a cell where little is expected is set to that, and where attributes depend on each other beyond
-    the margins φ is large, and cells stay where they are.
+    the margins φ is large, and cells stay where they are. Of a pair whose levels have `scores`, moments that stand out
+    from the noise are among what is expected (`expect_association`).
     """
     if variance <= 0:
         return table
     near = project_on_simplex(table.values, total)
     expected = np.maximum(_expect(near), LEAST * total)
+    known = [scores[name] for name in table.axes if name in scores] if scores else []
+    if len(known) == len(table.axes) == 2:
+        expected = np.maximum(expect_association(table.values, expected, variance, known), LEAST * total)
     spread = measure_spread(table.values, expected, variance, 0.0) * expected
     return Table(table.axes, shrink_counts(table.values, expected, spread, variance, heavy=False))
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.compute.association import score_levels
 from discreet.compute.clique_model import CliqueModel, ModelTree
 from discreet.compute.entropy import fit_tables
 from discreet.compute.smoothing import count_ordered
@@ -149,6 +150,7 @@ class _Search:
             [found.law.variance for found in self.measured],
             count_ordered(self.airlock.schema),
             public,
+            score_levels(self.airlock.schema),
         )
         return model
 

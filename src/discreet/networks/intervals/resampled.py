@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from discreet.compute.association import score_levels
 from discreet.compute.clique_model import CliqueModel
 from discreet.compute.entropy import fit_tables
 from discreet.compute.inference.elimination import eliminate
@@ -134,7 +135,8 @@ def draw_releases(
     source = np.random.default_rng(rng)
     sampler = prepare([cpts[dag.index(name)] for name in dag.order], int(source.integers(2**31)))
     expected = [rows * _require(eliminate(dag, cpts, found.axes, {}, {}, MAX_CELLS)) for found in measured]
-    variances, ordered = [found.law.variance for found in measured], count_ordered(schema)
+    variances = [found.law.variance for found in measured]
+    ordered, scores = count_ordered(schema), score_levels(schema)
     made = []
     for k in range(draws):
         codes = sampler.restart(k).draw(0, min(math.ceil(rows), MOST_ROWS))
@@ -146,7 +148,7 @@ def draw_releases(
             )
             for found, mean in zip(measured, expected, strict=True)
         ]
-        made.append(Draw(codes, *fit_tables(schema.sizes, noisy, variances, ordered, public)))
+        made.append(Draw(codes, *fit_tables(schema.sizes, noisy, variances, ordered, public, scores)))
     sets = tuple(frozenset(found.axes) for found in measured)
     noise = min(found.law.variance for found in measured if len(found.axes) > 1)
     return Resampled(dag, cpts, rows, sets, noise, tuple(made))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.rows.draft.dependence import Dependence, find_dependences
+from discreet.rows.draft.order import find_orders
 from discreet.rows.draft.profile import Told, profile
 from discreet.rows.draft.proposal import REVIEW, Proposal, propose
 from discreet.rows.limits import Limits
@@ -15,7 +16,7 @@ from discreet.rows.readers import sources
 from discreet.values.errors import SchemaError
 from discreet.values.files import write_text
 from discreet.values.schema import Schema
-from discreet.values.schema.constraints import Follows
+from discreet.values.schema.constraints import Follows, Ordered
 from discreet.values.schema.formats.toml import write_toml
 from discreet.values.text import show
 
@@ -28,13 +29,14 @@ MOST_LEAST = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Proposals for all columns of a table, in order, and which of them follow from others."""
+    """Proposals for all columns of a table, which of them follow from others, and which dates are in order."""
 
     label: str
     proposals: tuple[Proposal, ...]
     dependences: tuple[Dependence, ...] = ()
     least: int = LEAST
     person: str | None = None
+    orders: tuple[Ordered, ...] = ()
 
     @property
     def schema(self) -> Schema:
@@ -49,7 +51,7 @@ class Draft:
                 f"(now {self.least}) with --at-least"
             )
         follows = [Follows(found.column, (found.source,), found.pairs) for found in self.dependences]
-        return Schema(tuple(kept), follows=tuple(follows))
+        return Schema(tuple(kept), self.orders, tuple(follows))
 
     @property
     def guesses(self) -> int:
@@ -86,8 +88,12 @@ class Draft:
             if proposal.attribute is not None:
                 lines.append(_write_part(Schema((proposal.attribute,))))
             lines.append("")
+        whole = write_toml(self.schema) if self.dependences or self.orders else ""
+        for order in self.orders:
+            lines.append(f"# {order} in every row that has both, and so in every synthetic row ({REVIEW})")
+        if self.orders:
+            lines += [whole[whole.index("[[constraints]]") :].partition("[follows")[0].rstrip("\n"), ""]
         if self.dependences:
-            whole = write_toml(self.schema)
             for found in self.dependences:
                 also = ", and the other way round" if found.mutual else ""
                 lines.append(
@@ -126,7 +132,8 @@ def draft_schema(
         columns = [column for column in profile(source, least, person, progress) if column.name != person]
         proposals = [propose(column, most_levels, least, person is not None) for column in columns]
         dependences = find_dependences(columns, [found.attribute for found in proposals])
-        return Draft(source.label, tuple(proposals), tuple(dependences), least, person)
+        orders = find_orders(columns, [found.attribute for found in proposals], least)
+        return Draft(source.label, tuple(proposals), tuple(dependences), least, person, tuple(orders))
     finally:
         source.close()
 

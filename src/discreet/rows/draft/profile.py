@@ -70,6 +70,8 @@ class Column:
     """Which value each row holds, if they are few; -1 where it is missing."""
     texts: tuple[str, ...] = ()
     """The values that codes stand for."""
+    moments: Array | None = None
+    """The date of each row, in days or seconds; NaN where it has none."""
 
     @property
     def frequent(self) -> int:
@@ -277,6 +279,9 @@ def _finish(
         numbers=None if numbers is None else _order(numbers, real, codes, least, who),
         codes=codes.astype(np.int16) if texts and len(held) <= MOST_CODED else None,
         texts=tuple(texts) if len(held) <= MOST_CODED else (),
+        moments=np.append(numbers, np.nan)[codes]
+        if numbers is not None and form in ("date", "time")
+        else None,
     )
 
 

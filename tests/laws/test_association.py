@@ -1,0 +1,87 @@
+"""What is expected of a pair of ordered attributes: correlations that stand out stay, noise goes, margins are kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from discreet.compute.association import expect_association, score_levels
+from discreet.compute.smoothing import shrink_cells
+from discreet.values.schema import Attribute, Schema
+from discreet.values.table import Array, Table
+
+LEVELS, ROWS, DEVIATION = 20, 20_000, 20.0
+SCORES = np.arange(LEVELS, dtype=np.float64)
+
+
+def make_pair(strength: float) -> Array:
+    """Counts of two attributes that go together."""
+    near = np.exp(-strength * (SCORES[:, None] - SCORES) ** 2 / LEVELS)
+    return np.asarray(ROWS * near / near.sum())
+
+
+def correlate(table: Array) -> float:
+    shares = table / table.sum()
+    one, other = shares.sum(axis=1), shares.sum(axis=0)
+    ends = SCORES - one @ SCORES, SCORES - other @ SCORES
+    return float(ends[0] @ shares @ ends[1] / np.sqrt((one @ ends[0] ** 2) * (other @ ends[1] ** 2)))
+
+
+def expect_independence(table: Array) -> Array:
+    return np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+
+
+def test_a_correlation_stays_that_cells_alone_would_lose() -> None:
+    true = make_pair(0.1)
+    noisy = true + np.random.default_rng(1).laplace(0.0, DEVIATION / 2**0.5, true.shape)
+    scores = {"a": SCORES, "b": SCORES}
+    table = Table(("a", "b"), noisy)
+    alone = shrink_cells(table, ROWS, DEVIATION**2).values
+    together = shrink_cells(table, ROWS, DEVIATION**2, scores).values
+    truth = correlate(true)
+    assert abs(correlate(together) - truth) < 0.05 < abs(correlate(alone) - truth)
+    assert np.abs(together - true).sum() < 0.8 * np.abs(alone - true).sum()
+
+
+def test_noise_is_no_association() -> None:
+    even = np.full((LEVELS, LEVELS), 50.0)
+    noisy = even + np.random.default_rng(2).laplace(0.0, DEVIATION / 2**0.5, even.shape)
+    found = expect_association(noisy, even, DEVIATION**2, [SCORES, SCORES])
+    assert abs(correlate(found)) < 0.02
+    assert np.abs(found - even).sum() < 0.1 * np.abs(noisy - even).sum()
+
+
+def test_margins_are_kept_and_no_cell_is_negative() -> None:
+    true = make_pair(0.5)
+    known = np.append(SCORES[:-1], np.nan)  # the last level is that of missing values
+    for seed in range(3):
+        noisy = true + np.random.default_rng(seed).laplace(0.0, 4 * DEVIATION, true.shape)
+        around = expect_independence(true)
+        found = expect_association(noisy, around, 32 * DEVIATION**2, [known, SCORES])
+        assert (found >= 0).all() and np.isfinite(found).all()
+        assert found.sum(axis=1) == pytest.approx(around.sum(axis=1), rel=0.02)
+        assert found.sum(axis=0) == pytest.approx(around.sum(axis=0), rel=1e-9)
+
+
+def test_nothing_to_go_by_leaves_independence() -> None:
+    around = expect_independence(make_pair(0.1))
+    assert expect_association(around, around, 0.0, [SCORES, SCORES]) is around
+    empty = np.zeros((LEVELS, LEVELS))
+    assert expect_association(around, empty, 1.0, [SCORES, SCORES]) is empty
+    alike = np.full(LEVELS, 3.0)
+    assert expect_association(around + 9.0, around, 1.0, [alike, SCORES]) is around
+
+
+def test_scores_are_middles_of_levels_in_order() -> None:
+    schema = Schema(
+        (
+            Attribute.binned("age", [0, 10, 20, 40, 80], missing="missing"),
+            Attribute.of("town", ["a", "b", "c", "d"]),
+            Attribute.of("size", ["S", "M", "L", "XL"], ordered=True),
+            Attribute.of("flag", ["0", "1"], ordered=True),
+        )
+    )
+    found = score_levels(schema)
+    assert set(found) == {"age", "size"}
+    assert found["age"][:4] == pytest.approx([5, 15, 30, 60], abs=0.6) and np.isnan(found["age"][4])
+    assert found["size"].tolist() == [0, 1, 2, 3]
