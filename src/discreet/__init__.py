@@ -6,8 +6,6 @@ TYPE_CHECKING = (
     False  # not imported: nothing is, so that Ctrl-C in the first moments finds a command that handles it
 )
 if TYPE_CHECKING:
-    from typing import Any
-
     from discreet import learners as learn
     from discreet.core.airlock import Airlock
     from discreet.core.ledger import Ledger
@@ -123,7 +121,7 @@ _MODULES = frozenset({"credal", "errors", "examples", "learn", "posterior", "str
 
 if not TYPE_CHECKING:  # a type checker that saw this function would believe in every name
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         if name not in _HOMES:
             raise AttributeError(f"module 'discreet' has no attribute {name!r}")
         from importlib import import_module

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import discreet as dc
@@ -21,8 +23,6 @@ SCHEMA = dc.Schema.of({"a": ["x", "yy", "zzz"], "b": ["0", "1"]})
 
 
 def write_arrow(path: Path, compression: str | None = None) -> bytes:
-    import pyarrow as pa
-
     table = pa.table({"a": ["x", "yy", "zzz"] * 60, "b": pa.array(["0", "1"] * 90).dictionary_encode()})
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema, options=options) as writer:
@@ -60,6 +60,41 @@ def test_no_flipped_bit_ends_the_process(tmp_path: Path, compression: str | None
             open_counter(path, SCHEMA, threads=1).count([("a", "b")])
         except DiscreetError:
             continue
+
+
+FLIP = """
+import random, sys
+from pathlib import Path
+import discreet as dc
+from discreet.entrance import open_counter
+from discreet.values.errors import DiscreetError
+path, chance = Path(sys.argv[1]), random.Random(6)
+data, schema = path.read_bytes(), dc.Schema.of({"a": ["x", "yy", "zzz"], "b": ["0", "1"]})
+for turn in range(40):
+    at, changed = chance.randrange(8 * len(data)), bytearray(data)
+    changed[at // 8] ^= 1 << at % 8
+    path.write_bytes(changed[: at // 8] if turn % 5 == 4 else changed)
+    try:
+        open_counter(str(path), schema, threads=1)
+    except DiscreetError:
+        continue
+print("done")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_no_flipped_bit_of_a_parquet_file_ends_the_process(tmp_path: Path, compression: str) -> None:
+    """DuckDB checks what it reads, so Parquet needs no process of its own as Arrow does."""
+    table = pa.table({"a": ["x", "yy", "zzz", "x"] * 50, "b": ["0", "1"] * 100})
+    pyarrow.parquet.write_table(table, tmp_path / "rows.parquet", compression=compression)
+    ran = subprocess.run(
+        [sys.executable, "-c", FLIP, str(tmp_path / "rows.parquet")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (0, "done\n"), ran.stderr[-2000:]
 
 
 @pytest.mark.parametrize("cell", [' ""', ' "x"', ' "" ', '  "'])
