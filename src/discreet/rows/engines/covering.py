@@ -35,7 +35,7 @@ def cover(
     itself; all together have at most `most_cells`, or else narrower ones are tried. `rows` limits the time this takes.
     """
     distinct = sorted({tuple(sorted(members)) for members in sets})
-    if rows < WORTH_COVERING or len(distinct) < 3:
+    if len(distinct) < 3:
         return distinct
     cells = [math.prod(sizes[column] for column in members) for members in distinct]
     order = sorted(range(len(distinct)), key=lambda i: -cells[i])

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from discreet.rows.engines.covering import cover, take_margins
+from discreet.rows.engines.covering import WORTH_COVERING, cover, take_margins
 from discreet.rows.limits import choose_threads
 from discreet.values.errors import DataError, TableError
 from discreet.values.table import count_cells
@@ -103,7 +103,9 @@ class Tally:
         self._used = used
         self._sizes = [int(sizes[column]) for column in used]
         self._places = [tuple(place[column] for column in members) for members in sets]
-        self._wide = cover(self._sizes, self._places, rows, min(most_cells, PRIVATE_CELLS))
+        self._wide = self._places
+        if rows >= WORTH_COVERING:
+            self._wide = cover(self._sizes, self._places, rows, min(most_cells, PRIVATE_CELLS))
         self._layout = Layout.of(self._sizes, self._wide)
         self._weighted = weighted
         self._threads = 1 if self._layout.cells > PRIVATE_CELLS else choose_threads(threads)
@@ -137,6 +139,8 @@ class Tally:
             self._totals[bases[i] : bases[i + 1]].reshape(shape)
             for i, shape in enumerate(self._layout.shapes)
         ]
+        if self._wide is self._places:
+            return [table.copy() for table in counted]
         return take_margins(self._wide, counted, self._places)
 
     def _add_counts(self, columns: Sequence[Codes], start: int, stop: int) -> None:
