@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+import tomllib
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -137,3 +139,16 @@ def imported(node: ast.AST) -> list[str]:
 def truthy(node: ast.expr) -> bool:
     """Whether an argument is anything but the literal False."""
     return not (isinstance(node, ast.Constant) and node.value is False)
+
+
+def test_the_image_is_built_from_the_wheels_alone() -> None:
+    """The Dockerfile takes what `make wheels` collects, fetches nothing, and has a Python that the package allows."""
+    image, recipe = ((ROOT / name).read_text("utf-8") for name in ("Dockerfile", "Makefile"))
+    source = re.search(r"source=(\S+),target=/wheels", image)
+    assert source is not None and f"-d {source[1]} " in recipe
+    steps = [line for line in image.splitlines() if line.startswith("RUN")]
+    assert all("--no-index --no-deps" in step for step in steps if "pip install" in step)
+    assert not re.search(r"\b(curl|wget|apt-get|git clone|ADD)\b", image)
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["requires-python"]
+    default = re.search(r"ARG PYTHON=(\d+)\.(\d+)", image)
+    assert default is not None and wanted == ">=3.11" and tuple(map(int, default.groups())) >= (3, 11)
