@@ -15,6 +15,7 @@ from discreet.compute.bounds.outer import (
     CELLS,
     LEAST,
     TRIES,
+    Induction,
     Sides,
     bound_outside,
     require_possible,
@@ -29,6 +30,9 @@ Method = Literal["both", "outer", "inner", "exact"]
 
 PRECISION = 1e-4
 """How far apart, in shares of f's range, the ends of an exact bound may lie and still be called one number."""
+
+FIRST_LOOK = 0.1
+"""The share of the time in which all ends are tried, to see which of them are hard."""
 
 MEETING = 1e-6
 """How near the outer bound must be to the inner one for the two to have met."""
@@ -90,22 +94,41 @@ def bound(
         return _fold(Sides(np.concatenate([low, -high]), False), inner.values)
     found, inductions, best = search_outside(problem, doubled, inner.values, TRIES, max_work)
     if method == "exact" and not found.coarse:
-        from discreet.compute.bounds.exact import search
-
-        values, reached = found.values.copy(), inner.values.copy()
-        deadline = time.monotonic() + seconds * len(problem.functions)
-        for again in (False, True):  # the time that easy ends leave over is for the hard ones
-            for k, function in enumerate(doubled):
-                share = (deadline - time.monotonic()) / (1 if again else len(doubled) - k)
-                span = float(function.max() - function.min())
-                if share > 0 and reached[k] - values[k] > precision * span:
-                    least, most = search(
-                        inductions[best[k]], elimination, function, values[k], reached[k],
-                        seconds=share, precision=precision,
-                    )  # fmt: skip
-                    values[k], reached[k] = max(values[k], least), min(reached[k], most)
+        values, reached = _search(
+            doubled, elimination, (inductions, best), (found.values, inner.values), seconds / 2, precision
+        )
         return _fold(replace(found, values=np.maximum(found.values, values)), reached)
     return _fold(found, inner.values)
+
+
+def _search(
+    functions: Floats,
+    elimination: Elimination,
+    outer: tuple[Sequence[Induction], npt.NDArray[np.intp]],
+    known: tuple[Floats, Floats],
+    seconds: float,
+    precision: float,
+) -> tuple[Floats, Floats]:
+    """What branching makes of known brackets, with so many seconds for each function on average.
+
+    All get a first look; the time that easy ones leave over is for the hard ones, which go on where they were.
+    """
+    from discreet.compute.bounds.exact import Search
+
+    inductions, best = outer
+    ends = zip(functions, best, known[0].tolist(), known[1].tolist(), strict=True)
+    searches = [
+        Search(inductions[k], elimination, function, low, high, precision) for function, k, low, high in ends
+    ]
+    spans = [precision * float(function.max() - function.min()) for function in functions]
+    deadline = time.monotonic() + seconds * len(functions)
+    for part in (FIRST_LOOK, 1.0, 1.0):
+        left = [one for one, span in zip(searches, spans, strict=True) if one.upper - one.lower > span]
+        for k, one in enumerate(left):
+            share = part * (deadline - time.monotonic()) / (len(left) - k)
+            if share > 0:
+                one.run(share)
+    return np.array([one.lower for one in searches]), np.array([one.upper for one in searches])
 
 
 def plan_elimination(problem: Problem, batch: int) -> Elimination | None:

@@ -32,9 +32,6 @@ from discreet.values.errors import MissingExtra, TooLarge
 if TYPE_CHECKING:
     from discreet.compute.bounds.milp import Solver
 
-ALONE = 0.05
-"""The share of the time after which HiGHS joins in: most questions are closed by then."""
-
 POLL = 0.05
 """Seconds after which the two tell each other what they have found."""
 
@@ -48,30 +45,57 @@ Part = tuple[int, ...]
 """The numbers of the vertices that conditionals are fixed to, in a list of all that were ever looked at."""
 
 
-def search(
-    induction: Induction,
-    elimination: Elimination,
-    function: Floats,
-    lower: float,
-    upper: float,
-    *,
-    seconds: float,
-    precision: float,
-) -> tuple[float, float]:
-    """The best bracket of the least E[f | e] that the time allows, given one that is known."""
-    deadline = time.monotonic() + seconds
-    try:
-        branching = Branching(induction, elimination, function, lower, upper, precision)
-        branching.run(seconds * ALONE)
-        if not branching.done:
-            with Programme(elimination, function, branching.upper, precision, deadline) as programme:
-                while not branching.done and time.monotonic() < deadline:
-                    branching.run(min(POLL, deadline - time.monotonic()))
-                    branching.learn(programme.lower, programme.upper)
-                    programme.upper = min(programme.upper, branching.upper)
-    except TooLarge:  # a conditional with too many vertices to list
-        return lower, upper
-    return branching.lower, branching.upper
+class Search:
+    """A bracket of the least E[f | e] that can be narrowed again and again, each time from where it was left."""
+
+    def __init__(
+        self,
+        induction: Induction,
+        elimination: Elimination,
+        function: Floats,
+        lower: float,
+        upper: float,
+        precision: float,
+    ) -> None:
+        self.lower = lower
+        self.upper = upper
+        self._induction = induction
+        self._elimination = elimination
+        self._function = function
+        self._precision = precision
+        self._branching: Branching | None = None
+
+    def run(self, seconds: float) -> None:
+        """Narrow the bracket for so long, or until its ends meet; HiGHS joins in from the second time on."""
+        deadline = time.monotonic() + seconds
+        try:
+            if self._branching is None:
+                self._branching = Branching(
+                    self._induction,
+                    self._elimination,
+                    self._function,
+                    self.lower,
+                    self.upper,
+                    self._precision,
+                )
+                self._branching.run(seconds)
+            else:
+                self._join(self._branching, deadline)
+        except TooLarge:  # a conditional with too many vertices to list
+            return
+        self.lower, self.upper = self._branching.lower, self._branching.upper
+
+    def _join(self, branching: Branching, deadline: float) -> None:
+        """Branch on, with HiGHS beside."""
+        if branching.done:
+            return
+        with Programme(
+            self._elimination, self._function, branching.upper, self._precision, deadline
+        ) as programme:
+            while not branching.done and time.monotonic() < deadline:
+                branching.run(min(POLL, deadline - time.monotonic()))
+                branching.learn(programme.lower, programme.upper)
+                programme.upper = min(programme.upper, branching.upper)
 
 
 class Programme:
