@@ -8,7 +8,8 @@ import pytest
 import typer
 from typer.core import TyperOption
 
-from discreet.doors.cli import commands, main, manual
+from discreet.doors.cli import commands, main
+from discreet.doors.cli.options import manual
 from discreet.doors.limits import MEGABYTES, MEGABYTES_NAME, SECONDS, SECONDS_NAME
 
 

@@ -20,11 +20,11 @@ from discreet.doors.cli import (
     credal,
     examples,
     explore,
-    manual,
     publish,
     release,
     schema,
 )
+from discreet.doors.cli.options import manual
 from discreet.doors.cli.terminal import echo
 from discreet.values.errors import DiscreetError
 from discreet.values.text import show_line
