@@ -32,7 +32,6 @@ from discreet.learning.greedy import Progress
 from discreet.learning.learner import count_rows, noise_for, predict_noise, stated
 from discreet.learning.privbayes import privbayes
 from discreet.learning.search_prices import (
-    MODEL_CELLS,
     Prices,
     Rates,
     cover_small,
@@ -52,6 +51,8 @@ if TYPE_CHECKING:
     from discreet.core.queries import Keeper, Spend
     from discreet.values.budget import Finite
 
+MODEL_CELLS = 2**17
+"""The cells of all cliques together: such a model fits in a fraction of a second and answers queries at once."""
 MOST_EFFORT = 8
 """Eight times the candidates still fit into memory."""
 COUNT_PART = Fraction(1, 50)

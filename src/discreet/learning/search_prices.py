@@ -17,8 +17,6 @@ from discreet.values.schema import Schema
 from discreet.values.table import count_cells
 from discreet.values.unit import Unit
 
-MODEL_CELLS = 2**17
-"""The cells of all cliques together: such a model fits in a fraction of a second and answers queries at once."""
 GUESSED_ROWS = 10_000
 """The guess where nobody says how many rows there are."""
 
@@ -40,9 +38,9 @@ class Rates:
     covered: float = 0.16
     """The L1 noise of a pair, as a part of the rows, up to which all pairs of a small table are measured in pure ε: a
     few wide sets hold them, and choices would cost as much as they save."""
-    triples: float = 0.02
+    triples: float = 0.03
     """The L1 noise of a triple in one table of all attributes, as a part of the rows, below which a search does better
-    than all pairs: then dependences of three are what is missing, and no longer precision."""
+    than sets that hold no triple: then dependences of three are what is missing, and no longer precision."""
     wide: float = 0.05
     """The L1 noise that a table over three and more attributes may have, as a part of the rows."""
     noisy: float = 0.3
@@ -139,23 +137,26 @@ def cover_small(
 ) -> list[tuple[str, ...]]:
     """Sets that hold all pairs, if pure ε is to be spent on them alone; none if a search does better.
 
-    A model of all pairs has all cells of the table, so these must fit; the noise of pairs must be bearable, and that of
-    triples too large for a search to find more than pairs.
+    A model of all pairs has all cells of the table, so these must fit. The noise of pairs must be bearable, and that of
+    triples too large for a search to find those that the sets do not hold; the more they hold, the less is missing.
     """
     cells, levels = count_cells(sizes.values()), list(sizes.values())
     if prices.gaussian or cells > model_cells:
         return []
-    if expect_margins(prices, levels, 3, math.sqrt(cells)) < rates.triples * rows:
-        return []
     sets = cover_pairs(sizes)
-    return sets if expect_margins(prices, levels, 2, sum_roots(sets, sizes)) <= rates.covered * rows else []
+    if expect_margins(prices, levels, 2, sum_roots(sets, sizes)) > rates.covered * rows:
+        return []
+    held = {frozenset(found) for members in sets for found in itertools.combinations(members, 3)}
+    missing = 1 - len(held) / max(1, math.comb(len(sizes), 3)) if len(sizes) > 2 else 0.0
+    found = expect_margins(prices, levels, 3, math.sqrt(cells)) < rates.triples * missing * rows
+    return [] if found else sets
 
 
 def rows_for_dependence(prices: Prices, sizes: Sequence[int], rates: Rates | None = None) -> float:
     """The number of rows from which on a search looks for dependence at all; it follows from public numbers.
 
     It is given up while noise(c, 1/d) > hopeless·rows, c being the cells of a typical pair; in ρ only below
-    signal·noise(1, 1/d), where the search is greedy; in pure ε never where a few sets can hold all pairs.
+    signal·noise(1, 1/d), where the search is greedy.
     """
     rates = rates or Rates()
     count = len(sizes)
@@ -163,13 +164,7 @@ def rows_for_dependence(prices: Prices, sizes: Sequence[int], rates: Rates | Non
     if not pairs:
         return 0.0
     drowned = prices.noise(float(np.median(pairs)), 1 / count) / rates.hopeless
-    if prices.gaussian:
-        return min(rates.signal * prices.noise(1, 1 / count), drowned)
-    if count_cells(sizes) > MODEL_CELLS:
-        return drowned
-    named = {str(i): size for i, size in enumerate(sizes)}
-    roots = sum_roots(cover_pairs(named), named)
-    return min(drowned, expect_margins(prices, sizes, 2, roots) / rates.covered)
+    return min(rates.signal * prices.noise(1, 1 / count), drowned) if prices.gaussian else drowned
 
 
 def advise_dependence(schema: Schema, *, spend: Finite, unit: Unit, rows: int | None = None) -> str | None:
