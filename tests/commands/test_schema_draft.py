@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import ibis
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
@@ -22,8 +23,11 @@ import discreet as dc
 from discreet.doors.cli import main
 from discreet.entrance import open_counter
 from discreet.rows.draft import REVIEW, draft_schema
-from discreet.rows.draft.proposal import merge_rare
+from discreet.rows.draft.profile import Column, Numbers
+from discreet.rows.draft.proposal import _fit, merge_rare
 from discreet.values.errors import DataError, PromiseWarning, SchemaError
+from discreet.values.schema import Attribute
+from discreet.values.schema.bins import Bins
 from discreet.values.schema.edges import cut_dates, cut_quantiles
 from discreet.values.schema.formats.toml import parse_toml
 
@@ -189,6 +193,17 @@ def test_columns_that_follow_from_others_are_recognised(tmp_path: Path) -> None:
     }  # fmt: skip
     assert parse_toml(draft.format()) == draft.schema
     assert draft.format().count("follows from") == 2
+
+
+def test_many_equal_numbers_with_more_decimals_than_are_kept_get_a_bin() -> None:
+    """Seven decimals are written as six: a bin of one step of the seventh would hold no number at all."""
+    values = np.sort(np.append(np.arange(400) * 0.1234567, 7.8399963))
+    held = np.where(values == 7.8399963, 300, 1)
+    numbers = Numbers(values, held, float(values[0]), float(values[-1]))
+    column = Column("affairs", "decimal", "double", int(held.sum()), decimals=7, numbers=numbers)
+    bins = _fit(column, Bins((0.0, 5.0, 50.0)), 10)
+    assert 7.8399963 in bins.edges and min(np.diff(bins.edges)) > 0.9e-6
+    assert Attribute.binned("affairs", bins, type="decimal", decimals=6).size == len(bins)
 
 
 def test_dates_that_are_in_order_in_every_row_stay_so(tmp_path: Path) -> None:

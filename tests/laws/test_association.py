@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.compute.association import expect_association, score_levels
-from discreet.compute.smoothing import shrink_cells
+from discreet.compute.association import expect_association
+from discreet.compute.smoothing import score_levels, shrink_cells
 from discreet.values.schema import Attribute, Schema
 from discreet.values.table import Array, Table
 
@@ -75,13 +75,14 @@ def test_nothing_to_go_by_leaves_independence() -> None:
 def test_scores_are_middles_of_levels_in_order() -> None:
     schema = Schema(
         (
-            Attribute.binned("age", [0, 10, 20, 40, 80], missing="missing"),
+            Attribute.binned("age", [0, 10, 20, 30, 40, 50, 60, 80, 100], missing="missing"),
             Attribute.of("town", ["a", "b", "c", "d"]),
-            Attribute.of("size", ["S", "M", "L", "XL"], ordered=True),
-            Attribute.of("flag", ["0", "1"], ordered=True),
+            Attribute.of("grade", list("abcdefgh"), ordered=True),
+            Attribute.of("stage", ["I", "II", "III"], ordered=True),
         )
     )
     found = score_levels(schema)
-    assert set(found) == {"age", "size"}
-    assert found["age"][:4] == pytest.approx([5, 15, 30, 60], abs=0.6) and np.isnan(found["age"][4])
-    assert found["size"].tolist() == [0, 1, 2, 3]
+    assert set(found) == {"age", "grade"}
+    assert found["age"][:8] == pytest.approx([5, 15, 25, 35, 45, 55, 70, 90], abs=0.6)
+    assert np.isnan(found["age"][8])
+    assert found["grade"].tolist() == [*range(8)]

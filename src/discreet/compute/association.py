@@ -11,31 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from discreet.values.schema import Schema
-from discreet.values.schema.types import find_ranges
 from discreet.values.table import Array
 
 DEGREE = 3
 """Moments up to this power of each attribute: a correlation, a bend, and how both spread."""
-FEWEST = 4
-"""Levels in order that an attribute needs; of fewer, a table has hardly more cells than moments."""
 CLEAR = 4.0
 """What noise explains of a moment squared, in variances: below two deviations it is nothing but noise."""
 SWEEPS = 40
 """How often all moments and margins are fitted in turn; what is still off then, noise has asked for."""
-
-
-def score_levels(schema: Schema) -> dict[str, Array]:
-    """For each ordered attribute the middle of every level, as a number; NaN for missing and other values."""
-    scores: dict[str, Array] = {}
-    for found in schema:
-        if not (found.ordered or found.type in ("integer", "decimal", "date", "datetime")):
-            continue
-        low, high = (np.asarray(ends, dtype=np.float64) for ends in find_ranges(found))
-        if len(low) >= FEWEST and np.isfinite(low).all() and np.isfinite(high).all():
-            scores[found.name] = np.full(found.size, np.nan)
-            scores[found.name][: len(low)] = (low + high) / 2
-    return scores
 
 
 def expect_association(noisy: Array, independent: Array, variance: float, scores: Sequence[Array]) -> Array:

@@ -25,7 +25,7 @@ import numpy as np
 
 from discreet.compute.consistency import find_intersections, project_on_simplex, reconcile, weigh_by_precision
 from discreet.compute.contraction import Margin
-from discreet.compute.smoothing import measure_spread, rake_conditionals, shrink_counts
+from discreet.compute.smoothing import doubt_margin, measure_spread, rake_conditionals, shrink_counts
 from discreet.values.errors import TableError, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.measurement import DiscreteLaplace, Measurement
@@ -269,7 +269,8 @@ def _temper(task: _Task, state: _State, k: int, error: float) -> Array:
 
     A share of one in K that could be anything varies by D = (K − 1)/(K²(K + 1)); a marginal of noise V and up to three
     levels gives up 0.6·V²/(V² + D²) of its distance from 1/K: of more levels one is often nearly sure, and what little
-    is known of it is better kept [measured]. Conditionals give up as much of their distance from the marginal. Where
+    is known of it is better kept [measured], unless noise explains more than a part of what the noisy sums show
+    (`doubt_margin`). Conditionals give up as much of their distance from the marginal. Where
     their predicted error e nears √(2/π), the most that it can be, they and the marginal give up (e√(π/2) − 0.6)/0.3 of
     their distance from the uniform one: there, nothing is known of either [measured].
     """
@@ -277,7 +278,8 @@ def _temper(task: _Task, state: _State, k: int, error: float) -> Array:
     levels = cpt.shape[-1]
     noise = _vary(task, task.dag.nodes[k]) / levels / state.total**2
     varies = (levels - 1.0) / (levels**2 * (levels + 1.0))
-    lost = 0.6 * noise**2 / (noise**2 + varies**2) if 1 < levels <= 3 else 0.0
+    sums = _sum_parents(task.read(state.agreed, k)) / state.total
+    lost = 0.6 * noise**2 / (noise**2 + varies**2) if 1 < levels <= 3 else doubt_margin(sums, noise)
     margin = (1.0 - lost) * _read_margin(task, state, k) + lost / levels
     if cpt.ndim == 1:
         return np.asarray(margin)

@@ -23,6 +23,7 @@ from discreet.compute.consistency import (
     weigh_by_precision,
 )
 from discreet.values.schema import Schema
+from discreet.values.schema.types import find_ranges
 from discreet.values.table import Array, Table
 
 MANY_LEVELS = 8
@@ -40,6 +41,8 @@ TINY = 1e-5
 """A factor below this says no more than this in a mean of logarithms."""
 SWEEPS = 4
 """How often a margin and the sums of the conditionals are restored in turn; each leaves a small part of the gap."""
+KNOWN = 0.1
+"""A marginal of which noise explains less than this part is taken at its word."""
 NEVER = 1e-12
 """No conditional probability is raked below this."""
 
@@ -87,6 +90,19 @@ def count_ordered(schema: Schema) -> dict[str, int]:
         * (found.ordered or found.type in numbers)
         for found in schema
     }
+
+
+def score_levels(schema: Schema) -> dict[str, Array]:
+    """For each attribute with many levels in order the middle of every level; NaN for missing and other values."""
+    scores: dict[str, Array] = {}
+    for name, levels in count_ordered(schema).items():
+        if levels < MANY_LEVELS:
+            continue
+        low, high = (np.asarray(ends, dtype=np.float64) for ends in find_ranges(schema[name]))
+        if np.isfinite(low).all() and np.isfinite(high).all():
+            scores[name] = np.full(schema[name].size, np.nan)
+            scores[name][: len(low)] = (low + high) / 2
+    return scores
 
 
 def shrink_levels(noisy: Array, variance: float) -> Array:
@@ -155,6 +171,17 @@ def measure_spread(noisy: Array, expected: Array, variance: float, deviations: f
         5.0 * expected.size
     )
     return max(float(excess / (trust * expected).sum()), 1.0)
+
+
+def doubt_margin(sums: Array, noise: float) -> float:
+    """What a marginal with this noise in each level gives up of its distance d from 1/K: q = (K − 3)·V/d².
+
+    That is the part of least squared error [James and Stein 1961]. Below KNOWN nothing is given up, and beyond it
+    (q − KNOWN)/(1 − KNOWN), so that what is known well stays as it is.
+    """
+    beyond = float(((sums - 1.0 / sums.size) ** 2).sum())
+    part = (sums.size - 3) * noise / beyond if beyond > 0 else 0.0
+    return min(max((part - KNOWN) / (1.0 - KNOWN), 0.0), 1.0)
 
 
 def _shrink_singles(

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.compute.association import score_levels
 from discreet.compute.clique_model import CliqueModel, ModelTree
 from discreet.compute.entropy import fit_tables
-from discreet.compute.smoothing import count_ordered
+from discreet.compute.smoothing import count_ordered, score_levels
 from discreet.learning.attribute_sets import (
     MOST_CANDIDATES,
     Set,

@@ -17,12 +17,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from discreet.compute.association import score_levels
 from discreet.compute.clique_model import CliqueModel
 from discreet.compute.entropy import fit_tables
 from discreet.compute.inference.elimination import eliminate
 from discreet.compute.sampling import Seed, prepare
-from discreet.compute.smoothing import count_ordered
+from discreet.compute.smoothing import count_ordered, score_levels
 from discreet.networks.intervals.calibrated import INSTEAD
 from discreet.networks.intervals.shares import Estimate, guess_rows
 from discreet.networks.provenance import Provenance

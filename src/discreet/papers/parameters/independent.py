@@ -10,13 +10,23 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from discreet.compute.consistency import clamp, condition, settle, weigh_by_precision
+from discreet.compute.consistency import (
+    clamp,
+    condition,
+    project_on_simplex,
+    reconcile,
+    settle,
+    weigh_by_precision,
+)
+from discreet.compute.contraction import Margin
+from discreet.compute.expectation import PRODUCT_CELLS
+from discreet.compute.smoothing import rake_conditionals
 from discreet.core.queries import Tables
 from discreet.learning.learner import Prior, estimate_rows, read_prior, stated
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.papers.parameters.subsample import Subsampling, sample_tables
-from discreet.values.errors import TableError
+from discreet.values.errors import TableError, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.table import Array, Table
@@ -25,9 +35,12 @@ if TYPE_CHECKING:
     from discreet.core.queries import Keeper, Spend
 
 Weights = Literal["paper", "inverse-variance"]
+Margins = Literal["paper", "noisy"]
 
 ROUNDS = 3
 """How often consistency and clamping alternate."""
+RAKED = 8
+"""How often conditionals are raked to their margins, which may be far off."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +66,7 @@ def independent(
     *,
     spend: Spend,
     weights: Weights = "paper",
+    margins: Margins = "paper",
     prior: Prior | None = None,
     request: str | None = None,
 ) -> Network:
@@ -60,14 +74,17 @@ def independent(
 
     The noise is discrete Laplace of scale 2d/ε in each family's table and in its parents' (twice that if rows are
     replaced); see `compute_parameters`. `weights` are those of the consistency step: by budget, as printed, or by
-    inverse variance. `prior` holds the public α of Dirichlet priors.
+    inverse variance. `margins` are what comes out of it, as printed, or those of the noisy tables, which keep rare
+    outcomes rare (`keep_margins`). `prior` holds the public α of Dirichlet priors.
     """
+    if margins not in ("paper", "noisy"):
+        raise TableError(f"the margins must be 'paper' or 'noisy', not {margins!r}")
     graph, cost = dag.arrange(airlock.schema.names), airlock.read_spend(spend)
     found = compute_parameters(airlock, graph, spend=cost, weights=weights, prior=prior, request=request)
     return Network(
         airlock.schema,
         graph,
-        found.cpts,
+        keep_margins(graph, found) if margins == "noisy" else found.cpts,
         provenance=Provenance(
             "independent",
             airlock.unit,
@@ -144,6 +161,35 @@ def join(family: Measurement, parents: Measurement, prior: Array | None = None) 
     conditionals = condition(Table(family.axes, counts), family.axes)
     above = clamp(parents.noisy.arrange(family.axes[:-1]).values, 1.0)
     return Table(family.axes, conditionals.values * above[..., np.newaxis])
+
+
+def keep_margins(dag: DAG, found: Parameters) -> tuple[Table, ...]:
+    """The conditionals raked, parents first, until each child is as frequent as in the noisy tables, made to agree.
+
+    Counts that cannot be negative are too high where they are small, and over many parents that adds up: a rare level
+    would be published as frequent. The sums over noisy cells have no such bias. Parents are weighed as the network
+    does, or by their noisy table where that takes too large a product.
+    """
+    noisy = [family.noisy for family in found.families]
+    agreed = reconcile(noisy, weigh_by_precision(noisy, [family.law.variance for family in found.families]))
+    sizes = {cpt.axes[-1]: cpt.values.shape[-1] for cpt in found.cpts}
+    cpts = [cpt.values for cpt in found.cpts]
+    for name in dag.order:
+        k = dag.nodes.index(name)
+        family, total = found.cpts[k].axes, agreed[k].total()
+        if total <= 0:  # noise left nothing to follow
+            continue
+        above: Array = np.ones(())
+        try:
+            if len(family) > 1:
+                margin = Margin.plan(dag, sizes, family[:-1], PRODUCT_CELLS)
+                above = margin.read([values[None] for values in cpts])[0]
+        except TooLarge:
+            above = clamp(found.parents[k].noisy.arrange(family[:-1]).values, 1.0)
+        goal = project_on_simplex(agreed[k].project([name]).values, total)
+        for _ in range(RAKED):
+            cpts[k] = rake_conditionals(cpts[k], above[..., np.newaxis], goal)
+    return tuple(Table(cpt.axes, values) for cpt, values in zip(found.cpts, cpts, strict=True))
 
 
 def predict_error(variance: float, noisy_parents: Array, levels: int, rows: float) -> float:

@@ -77,7 +77,10 @@ def propose(column: Column, most_levels: int, least: int, people: bool = False) 
     if bins is not None and column.numbers is not None:
         kept = merge_rare(bins.edges, column.numbers.count(bins.edges), least, people)
         if kept is not None:
-            return _propose_bins(column, _fit(column, Bins(kept), least))
+            try:
+                return _propose_bins(column, _fit(column, Bins(kept), least))
+            except SchemaError:  # a heap beside which the grid of the numbers has no room for a bin
+                return _propose_bins(column, Bins(kept))
     return _leave_out(column, "its values are nearly all the same")
 
 
@@ -268,9 +271,10 @@ def _fit(column: Column, bins: Bins, least: int) -> Bins:
     """Bins of numbers with heaps and lopsided ones cut; dates as they are."""
     if column.numbers is None or column.form in ("date", "time"):
         return bins
-    places = 0 if column.form == "whole" else column.decimals
+    width = bins.edges[-1] - bins.edges[0]
+    places = 0 if column.form == "whole" else find_places(column.decimals, width)
     # Numbers closer than a billionth of the range are told apart by nobody.
-    grain = max(10.0**-places, (bins.edges[-1] - bins.edges[0]) * 1e-9)
+    grain = max(10.0**-places, width * 1e-9)
     try:
         return fit_bins(bins, column.numbers, grain, least, count_between(column.numbers, least))
     except SchemaError:  # numbers that differ by less than edges can
