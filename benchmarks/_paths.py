@@ -31,7 +31,7 @@ made.write("r.json")
 """,
     "search": """
 import discreet as dc
-dc.release("patients.parquet", "schema.toml", epsilon=1, ledger="m", account="a", create=True).write("s.json")
+dc.release("patients.parquet", "schema.toml", rho="1/8", ledger="m", account="a", create=True).write("s.json")
 """,
     "query": """
 import discreet as dc
@@ -77,7 +77,7 @@ def format_paths(paths: dict[str, list[str]]) -> str:
     """The paths as Markdown, a list for each job."""
     titles = {
         "release": "A release with a graph",
-        "search": "A release by search",
+        "search": "A release by search in ρ",
         "query": "A query with intervals",
     }
     parts = []
