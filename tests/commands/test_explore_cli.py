@@ -98,7 +98,7 @@ def test_words_are_read_before_anything_is_spent(tmp_path: Path, capsys: pytest.
         "--about", str(tmp_path / "about.toml"), "--out", str(tmp_path / "out"),
     ]  # fmt: skip
     assert main(command) == 2
-    assert "about.toml: not TOML" in capsys.readouterr().err
+    assert "about.toml: not valid TOML" in capsys.readouterr().err
     assert not (tmp_path / "ledger").exists() and not (tmp_path / "out").exists()
 
 

@@ -10,7 +10,8 @@ from typer.core import TyperOption
 
 from discreet.doors.cli import commands, main
 from discreet.doors.cli.options import manual
-from discreet.doors.limits import MEGABYTES, MEGABYTES_NAME, SECONDS, SECONDS_NAME
+from discreet.doors.limits import MEGABYTES, MEGABYTES_NAME
+from discreet.values.patience import SECONDS, SECONDS_NAME
 
 
 def list_commands() -> list[list[str]]:

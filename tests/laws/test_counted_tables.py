@@ -64,7 +64,7 @@ def test_a_plan_says_how_often_rows_are_read(monkeypatch: pytest.MonkeyPatch) ->
     made = dc.plan(asia.schema, asia.dag, epsilon=1, rows=300)
     assert "would be read once to be checked, and in one pass to count" in str(made)
     assert made.to_json()["passes"] == 1
-    searched = dc.plan(asia.schema, epsilon=2, rows=10_000)
+    searched = dc.plan(asia.schema, rho="1/8", rows=10_000)
     assert 1 <= searched.passes < len(searched.choices)
 
 

@@ -168,3 +168,12 @@ def test_a_marginal_gives_up_what_noise_explains_of_it() -> None:
     sure = np.array([0.9, 0.05, 0.03, 0.01, 0.01])
     assert doubt_margin(sure, 0.01) == 0.0, "one level that is nearly sure is not noise"
     assert doubt_margin(np.full(5, 0.2), 0.01) == 0.0, "nothing to give up"
+
+
+def test_margins_that_forbid_every_cell_leave_the_table_as_it_is() -> None:
+    """Five rows, and noise that puts them where the sums over noisy cells want none: no table may vanish."""
+    cells = np.array([[[1.0, -11.0], [2.0, -14.0]], [[3.0, 0.0], [8.0, -8.0]]])
+    found = estimate_tables(
+        [Table((), np.array(5.0)), Table(("a", "b", "c"), cells)], [3.3, 32.0], {}, rounds=5
+    )
+    assert found[1].total() == pytest.approx(found[0].total()) and found[0].total() > 0

@@ -145,7 +145,8 @@ def _scale(table: Table, margins: Sequence[Array]) -> Table:
             found = values.sum(axis=others, keepdims=True)
             wanted = (margin * (total / margin.sum())).reshape(found.shape)
             values *= np.divide(wanted, found, out=np.ones_like(found), where=found > 0)
-    return Table(table.axes, values)
+    # Margins that noise has drowned can forbid every cell that is left: then the table is as good as they are.
+    return Table(table.axes, values) if values.sum() > total / 2 else table
 
 
 def clamp(values: npt.ArrayLike, total: float) -> Array:

@@ -220,6 +220,8 @@ def adaptive(
             return _search_greedily(search, 0 if hopeless else None, progress)
         if covered:
             model = _add(search, covered, search.left)
+            if progress is not None:
+                progress(len(covered), len(covered), "all pairs measured")
         else:
             search.measure(
                 singles, price_singles(prices, list(search.sizes.values()), search.rows, search.rates)

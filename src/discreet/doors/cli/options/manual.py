@@ -16,7 +16,7 @@ MANY = 12
 GROUPS = {
     "What it may cost": ("epsilon", "delta", "rho", "budget"),
     "Who is protected": ("unit", "person", "at_most", "per_person"),
-    "The table": ("schema", "accept_guesses", "memory", "rows"),
+    "The table": ("schema", "accept_guesses", "memory", "codes", "rows"),
     "The graph and its learner": ("graph", "learner", "prior", "plan_file", "target", "workload"),
     "Only privbayes": (
         *("encoding", "require", "forbid", "score", "beta", "k", "theta", "selection", "as_printed"),
