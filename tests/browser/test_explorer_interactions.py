@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from explorer_networks import draw, load, make_wide, release
@@ -311,6 +312,72 @@ def test_what_cannot_be_is_explained(show: Callable) -> None:
     page.page.locator("#tab-body button", has_text="Release either").click()
     check(page, network, {"lung": "yes"})
     assert page.text("#panel .chosen") != "This cannot be"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["alarm", "win95pts"])
+def test_larger_networks_have_the_other_interactions_too(name: str, show: Callable) -> None:
+    """Before and after, "not" in the panel, paths, copies and the impossible, as they are tested on Asia."""
+    network, (first, second, target) = load(name), CASES[name]
+    page = show(draw(name), f"#~target={target}", permissions=["clipboard-write", "clipboard-read"])
+    click(page, level(network, *first))
+    before, levels = network.query(target), network.schema[target].levels
+    ticks = page.run("() => [...document.querySelectorAll('.answer .was')].map((one) => one.style.left)")
+    assert page.page.locator(".answer .moved").count() == len(levels)
+    assert [float(tick.rstrip("%")) for tick in ticks] == pytest.approx(
+        [100 * float(before[one]) for one in levels], abs=1e-4
+    )
+    answer = network.query(target, dict([first]))
+    assert copy(page, "sentence").startswith(f"If {first[0]} is {first[1]}, then {target} is {levels[0]} ")
+    rows = list(csv.DictReader(io.StringIO(copy(page, "CSV"))))
+    assert [float(row["after"]) for row in rows] == pytest.approx(list(answer.table.values), abs=1e-9)
+    assert shlex.split(copy(page, "command"))[3] == f"P({target} | {first[0]}={first[1]})"
+    page.wait("location.hash === `#${discreet.app.state.write()}`")
+    assert copy(page, "link") == page.run("location.href")
+    page.page.locator(".answer .not").first.click()
+    check(page, network, {first[0]: first[1], target: list(levels[1:])})
+    page.page.click("#undo")
+    page.run(
+        "(other) => discreet.app.choose({ tab: 'paths', other: discreet.app.network.index.get(other) })",
+        second[0],
+    )
+    apart = nx.is_d_separator(nx.DiGraph(network.dag.edges()), {target}, {second[0]}, {first[0]})
+    assert ("every path is blocked" in page.text(".verdict")) == apart
+    assert (page.page.locator(".arrow.lit").count() == 0) == apart
+    family, cell = next(
+        (found.axes, np.argwhere(found.values == 0)[0]) for found in network.cpts if not found.values.all()
+    )
+    never = {node: network.schema[node].levels[code] for node, code in zip(family, cell, strict=True)}
+    with pytest.raises(ImpossibleEvidence):
+        network.posteriors(never)
+    page.page.click("#clear")
+    for node, one in never.items():
+        click(page, level(network, node, one))
+    assert page.text("#panel .chosen") == "This cannot be"
+    page.page.locator("#tab-body button", has_text="Undo the last step").click()
+    check(page, network, dict(list(never.items())[:-1]))
+
+
+def test_a_bar_stays_under_the_finger_that_presses_it(show: Callable) -> None:
+    """A card that is only partly in view does not move between press and release, or the press is lost."""
+    page = show(draw("alarm"), width=360, height=800)
+    cut = page.run(
+        """() => {
+          for (const card of document.querySelectorAll(".card:not([hidden])")) {
+            const bar = card.querySelector(".level"), below = bar.getBoundingClientRect().bottom + 8 - innerHeight;
+            if (below < 0) continue;
+            scrollBy(0, below);  // now its first bar is just above the edge, and the rest below
+            const { x, y, width, height } = bar.getBoundingClientRect();
+            return { x: x + width / 2, y: y + height / 2, low: card.getBoundingClientRect().bottom };
+          }
+        }"""
+    )
+    assert cut["low"] > 800 > cut["y"]
+    page.page.mouse.move(cut["x"], cut["y"])
+    page.page.mouse.down()
+    page.page.wait_for_timeout(80)
+    page.page.mouse.up()
+    assert page.run("discreet.app.state.evidence.size") == 1
 
 
 @pytest.mark.parametrize("name", QUICK)

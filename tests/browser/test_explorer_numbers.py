@@ -138,14 +138,15 @@ def test_likely_intervals_are_the_calibrated_ones_of_python(given: dict[str, str
     """With the same draws, packed into 16 bits each: within a thousandth; and none where Python refuses them."""
     known = release("asia", 20_000)
     page = show(make_explorer(known), "#" + "&".join(f"{name}={level}" for name, level in given.items()))
+    page.run("discreet.app.state.interval = 'calibrated'; discreet.app.update()")
     page.settle()
     refused = 0
     for name in known.network.nodes:
         if name in given:
             continue
         likely = page.run(
-            "(name) => { const { likely } = discreet.app.ends[discreet.app.network.index.get(name)];"
-            " return likely ? [Array.from(likely.low), Array.from(likely.high)] : null; }",
+            "(name) => { const ends = discreet.app.ends[discreet.app.network.index.get(name)];"
+            " return ends?.likely ? [Array.from(ends.likely.low), Array.from(ends.likely.high)] : null; }",
             name,
         )
         try:
@@ -158,6 +159,24 @@ def test_likely_intervals_are_the_calibrated_ones_of_python(given: dict[str, str
         assert np.allclose(likely[0], answer.lower, atol=1e-3)
         assert np.allclose(likely[1], answer.upper, atol=1e-3)
     assert refused < len(known.network.nodes)
+
+
+def test_a_likely_interval_lies_within_the_sure_one(show: Callable) -> None:
+    """Few rows fit the evidence, so half a row is much; smoking has nothing to do with it, and is known well."""
+    page = show(make_explorer(release("asia", 20_000)), "#asia=yes&tub=yes")
+    widths = []
+    for kind in ("calibrated", "both"):
+        page.run(f"discreet.app.state.interval = '{kind}'; discreet.app.update()")
+        page.settle()
+        sure, likely, point = page.run(
+            "(() => { const { app } = discreet, v = app.network.index.get('smoke'), { sure, likely } = app.ends[v];"
+            " const ends = (found) => found ? [found.low[0], found.high[0]] : null;"
+            " return [ends(sure), ends(likely), app.slice(app.after, v)[0]]; })()"
+        )
+        assert likely[0] <= point <= likely[1]
+        widths.append(likely[1] - likely[0])
+    assert sure[0] <= likely[0] and likely[1] <= sure[1]
+    assert widths[1] < widths[0]
 
 
 def test_a_release_that_is_too_noisy_has_no_likely_intervals(show: Callable) -> None:

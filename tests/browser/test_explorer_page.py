@@ -34,7 +34,7 @@ HOSTILE = [
     "<link rel=stylesheet href=https://attacker.example/x.css>", "<form action=https://attacker.example><input>",
     "url(https://attacker.example/x.png)", "=HYPERLINK(\"https://attacker.example\")", "@SUM(1+1)",
     "+cmd|' /C calc'!A0",
-    "x=y&z#w", "~target", "a!=b", "名前\u202etxt.exe", "ｓｃｒｉｐｔ＜alert＞", "🧨" * 8, "a" * 400,
+    "x=y&z#w", "~target", "a!=b", "名前\u200ftxt.exe", "ｓｃｒｉｐｔ＜alert＞", "🧨" * 8, "a" * 400,
 ]  # fmt: skip
 
 
@@ -249,9 +249,13 @@ def test_many_bins_are_shown_by_where_they_begin(show: Callable) -> None:
     bins = [f"[{one}, {other})" for one, other in pairwise(days[:21])]
     shares = np.arange(1.0, 21.0) / 210.0
     network = Network.build(
-        {"A_long_name_of.a-day": bins, "b": ["yes", "no"]},
-        {"A_long_name_of.a-day": [], "b": ["A_long_name_of.a-day"]},
-        {"A_long_name_of.a-day": shares, "b": np.stack([shares, 1 - shares], 1)},
+        {"A_long_name_of.a-day": bins, "b": ["yes", "no"], "c": ["x", "y", "z"]},
+        {"A_long_name_of.a-day": [], "b": ["A_long_name_of.a-day"], "c": []},
+        {
+            "A_long_name_of.a-day": shares,
+            "b": np.stack([shares, 1 - shares], 1),
+            "c": np.array([1e-7, 0.5, 0.5 - 1e-7]),
+        },
     )
     page = show(make_explorer(network))
     card = page.page.locator('.card[data-v="0"]')
@@ -265,6 +269,19 @@ def test_many_bins_are_shown_by_where_they_begin(show: Callable) -> None:
     for text, heard in seen:
         assert all(part in heard for part in text.split("– "))
     assert bins[14] in " ".join(heard for _, heard in seen)
+    tracks = page.run(
+        "() => discreet.app.cards[2].rows.map((row) => row.bar.track.getBoundingClientRect().width)"
+    )
+    assert len(set(tracks)) == 1, (
+        "bars of a card have one scale, however long the number beside one of them is"
+    )
+    top = page.run(
+        """() => { const range = document.createRange();
+          range.selectNodeContents(discreet.app.cards[2].rows[0].share);
+          const { left, top, height } = range.getBoundingClientRect();
+          return document.elementFromPoint(left + 2, top + height / 2).className; }"""
+    )
+    assert top == "share", "the sign < is in front of the bar, not behind it"
     page.run("() => discreet.app.set(0, 2)")
     assert card.locator(".rest").text_content() == f"{days[2]}– 100 %"
     assert card.locator(".state").text_content() == f"= {days[2]}–"

@@ -24,7 +24,10 @@ Ends = tuple[tuple[Table, ...], tuple[Table, ...]]
 NOT_PRIVATE = (
     "This file does not say how its network was learned: the bars have no intervals, and nothing is promised."
 )
-SIMULATED = "The ledger was kept in memory only: this is a simulation, not a release of real data."
+SIMULATED = (
+    "The ledger was kept in memory only: nothing remembers this cost, and nobody adds up what else is asked of the "
+    "same rows."
+)
 
 
 def describe_model(model: Model, file: str, report: str | None, doubt: str = "") -> dict[str, Any]:

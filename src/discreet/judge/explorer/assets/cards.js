@@ -1,6 +1,10 @@
 // A card for each attribute, the same in the map and in the list: its name, and a bar for each level.
 
 const MOST_ROWS = 7;
+const GLIDING = 0.02;
+const BIN = /^[[(](.+), .+[\])]$/;
+const LONGEST_BIN = 11;
+const LONGEST_NAME = 20; // in the width of small letters, beyond which a name has two lines
 
 /** The bar of a level: its probability, where it was before, the band of the likely and the line of the sure. */
 class Bar {
@@ -13,8 +17,12 @@ class Bar {
     this.track.append(this.fill, this.band, this.was, this.line);
   }
 
+  /** A bar glides where an eye would see it: to let one glide takes the browser as long as all of the inference. */
   show(after, before, moved) {
-    if (this.after !== after) this.fill.style.transform = `scaleX(${after})`;
+    if (this.after !== after) {
+      this.fill.classList.toggle("glide", Math.abs(after - this.after) > GLIDING);
+      this.fill.style.transform = `scaleX(${after})`;
+    }
     if (this.before !== before) this.was.style.left = `${100 * before}%`;
     if (this.moved !== moved) this.track.classList.toggle("moved", moved);
     Object.assign(this, { after, before, moved });
@@ -39,7 +47,9 @@ class LevelRow {
     this.button = make("button", "level", null, { type: "button", "aria-pressed": "false" });
     this.bar = new Bar();
     this.share = make("span", "share", "");
-    this.button.append(make("span", "label", label, { title: level }), " ", this.bar.track, this.share);
+    const told = make("span", "label", null, { title: level });
+    told.append(...(BIN.test(label) ? label.split(/(?<=,)( )/).map((part) => make("span", part === " " ? "" : "part", part)) : [label]));
+    this.button.append(told, " ", this.bar.track, this.share);
   }
 
   show(after, before, moved, evidence, k) {
@@ -48,10 +58,13 @@ class LevelRow {
     this.mark = !evidence ? "" : evidence.is === k ? "set" : evidence.not.has(k) ? "out" : "";
     this.bar.show(after, before, moved);
     const text = percent(after);
-    if (this.share.textContent !== text) this.share.textContent = text;
-    this.button.setAttribute("aria-pressed", String(this.mark === "set"));
-    this.button.classList.toggle("set", this.mark === "set");
-    this.button.classList.toggle("out", this.mark === "out");
+    if (this.text !== text) this.share.textContent = text;
+    if (this.shown !== this.mark) {
+      this.button.setAttribute("aria-pressed", String(this.mark === "set"));
+      this.button.classList.toggle("set", this.mark === "set");
+      this.button.classList.toggle("out", this.mark === "out");
+    }
+    Object.assign(this, { text, shown: this.mark });
     this.tell(null, k);
   }
 
@@ -77,13 +90,11 @@ function nameInParts(name) {
   return found;
 }
 
-const LONGEST_BIN = 11;
 
 /** Labels for cards: where bins such as [2017-07-01, 2017-09-01) are too long for them, each begins where it begins. */
 function shortenBins(levels) {
-  const bin = /^[[(](.+), .+[\])]$/;
-  if (!levels.some((level) => bin.test(level) && level.length > LONGEST_BIN)) return levels;
-  return levels.map((level) => level.replace(bin, "$1–"));
+  if (!levels.some((level) => BIN.test(level) && level.length > LONGEST_BIN)) return levels;
+  return levels.map((level) => level.replace(BIN, "$1–"));
 }
 
 class Card {
@@ -123,7 +134,9 @@ class Card {
     const label = Math.max(...this.shown.map((k) => measure(labels[k])));
     this.box.style.setProperty("--fit", `${Math.max(15, 172 / word).toFixed(1)}px`);
     this.box.style.setProperty("--label", `${Math.min(82, 4 + 10.6 * label).toFixed(0)}px`);
-    this.height = CARD.title + CARD.row * Math.min(size, MOST_ROWS) + CARD.foot;
+    const long = measure(network.names[v]) > 0.72 * LONGEST_NAME;
+    this.box.classList.toggle("long", long);
+    this.height = CARD.title + (long ? CARD.line : 0) + CARD.row * Math.min(size, MOST_ROWS) + CARD.foot;
   }
 
   get buttons() {

@@ -125,6 +125,12 @@ function spanPoint({ low, high }, point) {
   return { low: low.map((end, x) => Math.min(end, point[x])), high: high.map((end, x) => Math.max(end, point[x])) };
 }
 
+/** A likely interval within the sure one: the half row that is added to its ends is much where little fits the evidence. */
+function clip(likely, sure, point) {
+  const within = (end, x) => Math.min(Math.max(end, sure.low[x]), sure.high[x]);
+  return spanPoint({ low: likely.low.map(within), high: likely.high.map(within) }, point);
+}
+
 function quantile(sorted, share) {
   const at = Math.min(Math.max(share * (sorted.length + 1) - 1, 0), sorted.length - 1);
   const below = Math.floor(at), above = Math.min(below + 1, sorted.length - 1);

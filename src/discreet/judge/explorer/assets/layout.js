@@ -3,7 +3,7 @@
 // A layered drawing [Sugiyama et al. 1981]: layers of bounded width, from the effects upwards; stand-ins where an arrow
 // passes a layer; orders by the mean place of the neighbours; places that keep their distance.
 
-const CARD = { width: 196, title: 34, row: 22, foot: 8 };
+const CARD = { width: 196, title: 34, line: 18, row: 22, foot: 8 };
 const GAP = { across: 24, down: 58, tight: 42, passing: 9, standIn: 2 };
 const FEW = 20;
 const SWEEPS = 16;

@@ -46,7 +46,8 @@ class App {
     if (first || focus || this.state.focus || view !== this.state.view) this.arrange();
     this.update();
     if (strange.length) this.page.say(`Not all of this link fits this network: ${strange.join("; ")}.`, true);
-    if (!first || this.network.sizes.length > 40) this.stage.reveal(this.state.target);
+    // A page begins at its beginning, with the promise, unless a link asks for what would be far away.
+    if (!first || (link.includes("~target=") && this.network.sizes.length > 40)) this.stage.reveal(this.state.target);
   }
 
   /** The effect with the most behind it: what people ask about first. */
@@ -141,7 +142,14 @@ class App {
       const { v } = card;
       card.show(this.slice(this.after, v), this.slice(this.before, v), moved, state.evidence.get(v));
     }
-    this.page.stage.classList.add("pending");
+    // Intervals of before are dimmed, unless the new ones come before an eye would notice.
+    clearTimeout(this.dimTimer);
+    this.dimTimer = setTimeout(() => this.page.stage.classList.toggle("pending", this.waiting), 100);
+  }
+
+  /** Some bars show an interval of before, or none yet. */
+  get waiting() {
+    return !this.endsReady && !this.ends.every(Boolean);
   }
 
   refresh() {
@@ -205,7 +213,8 @@ class App {
       const start = performance.now(), from = i;
       while (i < order.length && performance.now() - start < 12) {
         const v = order[i++], sure = boundTarget(network, v, weights, v === state.target ? MOST_CONTEXTS : CARD_CONTEXTS);
-        if (sure) add(v, { sure });
+        const likely = this.ends[v] && this.ends[v].likely;
+        if (sure) add(v, likely ? { sure, likely: clip(likely, sure, this.slice(this.after, v)) } : { sure });
       }
       if (!wantsLikely) this.showEnds(order.slice(from, i).filter((v) => this.ends[v]));
       if (i < order.length) setTimeout(bound, 0, i);
@@ -233,7 +242,7 @@ class App {
     for (const card of this.cards) card.box.classList.toggle("unsure", Boolean(unsure) && !this.ends[card.v]);
     this.panel.body.classList.toggle("unsure", Boolean(unsure) && !this.ends[this.state.target]);
     if (nodes.includes(this.state.target) && this.state.tab === "answer" && !this.impossible) this.panel.moveAnswer();
-    this.page.stage.classList.toggle("pending", !this.endsReady && !this.ends.every(Boolean));
+    if (!this.waiting) this.page.stage.classList.remove("pending");
     this.page.showMeaning();
   }
 

@@ -137,7 +137,7 @@ class Page {
     }
     const back = make("button", "", "Undo the last step", { type: "button" });
     back.addEventListener("click", () => app.undo());
-    panel.body.append(back);
+    if (state.past.length) panel.body.append(back);
     this.status.textContent = "This cannot be: what is assumed has probability 0.";
     this.openPanel();
   }
@@ -231,7 +231,8 @@ class Page {
       stop.tabIndex = -1;
       stop = button;
       stop.tabIndex = 0;
-      app.stage.reveal(Number(button.closest(".card").dataset.v));
+      // Not under a finger: what moves between press and release is not clicked.
+      if (button.matches(":focus-visible")) app.stage.reveal(Number(button.closest(".card").dataset.v));
     });
     holder.addEventListener("keydown", (event) => {
       const button = event.target.closest("button"), card = app.cards[Number(button.closest(".card").dataset.v)];
