@@ -1,4 +1,4 @@
-"""Trees whose large cliques are never multiplied out give what the joint gives, on any number of threads."""
+"""Trees whose large cliques are never multiplied out give what the joint gives."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 
 from discreet.compute.inference import Engine, factored
-from discreet.compute.inference.factored import FactoredTree, factor_if_worth
+from discreet.compute.inference.buckets import contract
+from discreet.compute.inference.factored import NEVER, FactoredTree, factor_if_worth
 from discreet.networks import examples
 from discreet.networks.network import Network
 from enumerated import EXACT, Case, cases
@@ -37,24 +38,34 @@ def test_posteriors_and_probability_of_evidence(case: Case) -> None:
     check(case)
 
 
-def test_threads_change_no_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_that_are_taken_from_memory_are_those_that_would_be_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And some are, else this would say nothing."""
     network = examples.load("alarm")
     engine, tree = take_apart(network)
+    _, other = take_apart(network)
+    other._prior_down = [NEVER] * len(other._prior_down)
+    other._prior_read = [(np.empty(0), NEVER.origin)] * len(other._prior_read)
     codes = network.sample(12, rng=3).codes()
     rng = np.random.default_rng(3)
+    calls: list[None] = []
+    monkeypatch.setattr(factored, "contract", lambda *tables: (calls.append(None), contract(*tables))[1])
+    made = [0, 0]
     for row in range(12):
-        names = [str(name) for name in rng.choice(network.nodes, 4, replace=False)]
-        entered = engine._enter({name: int(codes[name][row]) for name in names}, {})
-        monkeypatch.setattr(factored, "LARGE", 2**40)
-        alone, log_alone = tree.condition(*entered)
-        monkeypatch.setattr(factored, "LARGE", 0)
-        together, log_together = tree.condition(*entered)
-        np.testing.assert_array_equal(alone, together)
-        assert log_alone == log_together
+        names = [str(name) for name in rng.choice(network.nodes, 1 + row % 5, replace=False)]
         evidence = {name: int(codes[name][row]) for name in names}
+        found = []
+        for k, each in enumerate((tree, other)):
+            calls.clear()
+            found.append(each.condition(*engine._enter(evidence, {})))
+            made[k] += len(calls)
+        assert found[0][1] == pytest.approx(found[1][1], rel=1e-12)
+        np.testing.assert_allclose(found[0][0], found[1][0], **EXACT)
         expected = engine.posteriors(evidence, path="numpy")
         for name in network.nodes:
-            np.testing.assert_allclose(alone[engine._at[name]], expected[name], **EXACT)
+            np.testing.assert_allclose(found[0][0][engine._at[name]], expected[name], **EXACT)
+    assert 0 < made[0] < made[1]
 
 
 def test_a_tree_of_small_cliques_is_left_as_it_is_and_a_wide_one_is_taken_apart() -> None:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import inf, log2
 
+from discreet.values.errors import TooLarge
 from discreet.values.patience import require_time
+from discreet.values.text import show_count
 
 Neighbours = list[set[int]]
 Cost = Callable[[Neighbours, Sequence[float], int], float]
@@ -66,16 +68,22 @@ WIDE = 64
 RULES: tuple[Cost, ...] = (clique_weight, fill_edges, fill_weight)
 
 
+HOPELESS = 1000
+"""How many times more cells than are allowed no other order would save."""
+
+
 def eliminate_greedily(
     graph: Neighbours,
     weights: Sequence[float],
     rule: Cost,
     eliminated: Iterable[int],
     rng: random.Random | None = None,
+    most: float = inf,
 ) -> list[int]:
     """Order `eliminated` by the least cost of `rule`; ties are broken by clique weight, then at random.
 
-    Without an `rng` the order is the same every time.
+    Without an `rng` the order is the same every time. There is none if a clique would weigh more than `most`: the last
+    cliques of a hopeless graph are its largest, and would take minutes.
 
     Variables whose neighbours are all neighbours of each other go first: their cliques are in every triangulation.
     """
@@ -100,6 +108,8 @@ def eliminate_greedily(
         *_, v, stamp = heapq.heappop(heap)
         if v not in left or stamp != version[v]:
             continue
+        if clique_weight(neighbours, weights, v) > most:
+            return []
         around = neighbours[v]
         new = [(a, b) for a, b in combinations(around, 2) if b not in neighbours[a]]
         for a, b in new:
@@ -197,14 +207,20 @@ def triangulate(
     peeled = _peel([set(found) for found in graph], core)
     # With no core the graph is chordal, and there is nothing to choose.
     best = None if core else (0.0, peeled)
+    most = log2(HOPELESS * max_cells)
     for attempt in range(tries if core else 0):
         for rule in RULES:
             require_time()
-            order = eliminate_greedily(graph, weights, rule, range(len(sizes)), random.Random(attempt))
-            cells = total_cells(cliques_of(graph, order), weights)
-            if best is None or cells < best[0]:
+            order = eliminate_greedily(graph, weights, rule, range(len(sizes)), random.Random(attempt), most)
+            cells = total_cells(cliques_of(graph, order), weights) if order else inf
+            if order and (best is None or cells < best[0]):
                 best = cells, order
-        if best is not None and (best[0] < 4096 or best[0] > 1000 * max_cells):
+        if best is None:
+            raise TooLarge(
+                f"exact inference needs more than {show_count(int(HOPELESS * max_cells))} cells in every order that "
+                f"was tried; at most {show_count(int(max_cells))} are allowed"
+            )
+        if best[0] < 4096 or best[0] > HOPELESS * max_cells:
             break  # nothing to gain: the tree fits in the first-level cache, or no luck would make it fit at all
     assert best is not None
     return clique_tree_of(graph, best[1])

@@ -11,98 +11,14 @@ import numpy as np
 from numba import njit
 
 from discreet.compute.inference.ordering import order_greedily
+from discreet.compute.inference.products import copy_table, sum_products
 from discreet.compute.inference.propagation import TINY
-from discreet.compute.inference.sweep import FAST
 
 FAILED, NOTHING = -1.0, -2.0
 """Instead of a number of cells: a product might underflow or is too large; all products are 0."""
 
 WHOLE = np.empty(0, dtype=np.int64), np.empty(0)
 """The last arguments of `contract` if the answer is to be one table."""
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def sum_products(work, bases, strides, levels, deepest, outer, out, out_strides, length):  # type: ignore[no-untyped-def]
-    """out[x] = Σ_j Π_f work[bases[f] + x·strides[f] + j] for every x in the box `levels`, whose last axis is fastest.
-
-    Factors are multiplied in as far outside as their axes allow: `deepest[f]` is the last axis along which f moves, and
-    `outer[a + 1]` keeps the product over j of those that move along the axes up to a.
-    """
-    factors = bases.size
-    axes = levels.size
-    index = np.zeros(axes, dtype=np.int64)
-    fresh = -1  # from this axis on the products must be made anew
-    inner = axes - 1
-    while True:
-        for a in range(fresh, inner if axes > 0 else 0):
-            for j in range(length):
-                outer[a + 1, j] = 1.0 if a < 0 else outer[a, j]
-            for f in range(factors):
-                if deepest[f] == a:
-                    base = bases[f]
-                    for j in range(length):
-                        outer[a + 1, j] *= work[base + j]
-        if axes == 0:
-            total = 0.0
-            for j in range(length):
-                total += outer[0, j]
-            work[out] = total
-            return
-        above = outer[inner]
-        first = -1
-        more = 0
-        for f in range(factors):
-            if deepest[f] == inner:
-                if first < 0:
-                    first = f
-                more += 1
-        base, hop = bases[first], strides[first, inner]
-        to, step = out, out_strides[inner]
-        if more == 1 and length == 2:
-            for _ in range(levels[inner]):
-                work[to] = above[0] * work[base] + above[1] * work[base + 1]
-                base += hop
-                to += step
-        elif more == 1:
-            for _ in range(levels[inner]):
-                total = 0.0
-                for j in range(length):
-                    total += above[j] * work[base + j]
-                work[to] = total
-                base += hop
-                to += step
-        else:
-            product = outer[axes]
-            for x in range(levels[inner]):
-                for j in range(length):
-                    product[j] = above[j] * work[base + j]
-                for f in range(first + 1, factors):
-                    if deepest[f] == inner:
-                        other = bases[f] + x * strides[f, inner]
-                        for j in range(length):
-                            product[j] *= work[other + j]
-                total = 0.0
-                for j in range(length):
-                    total += product[j]
-                work[to] = total
-                base += hop
-                to += step
-        a = inner - 1
-        while a >= 0:
-            index[a] += 1
-            move = 1
-            if index[a] == levels[a]:
-                index[a] = 0
-                move = 1 - levels[a]
-            for f in range(factors):
-                bases[f] += move * strides[f, a]
-            out += move * out_strides[a]
-            if move == 1:
-                break
-            a -= 1
-        if a < 0:
-            return
-        fresh = a
 
 
 @njit(cache=True, nogil=True)
@@ -144,7 +60,7 @@ def contract(  # type: ignore[no-untyped-def]
     steps = scope_start.size - 1
     tables = start.size - 1
 
-    answer_cells = 1
+    answer_cells = np.int64(1)  # a plain 1 would have what is called with it compiled twice
     for v in keep:
         answer_cells *= sizes[v]
     room = answer_cells
@@ -176,6 +92,7 @@ def contract(  # type: ignore[no-untyped-def]
     known = 0
     index = np.empty(width, dtype=np.int64)
     hops = np.empty(width, dtype=np.int64)
+    levels = np.empty(width, dtype=np.int64)
     for t in range(tables):
         begin = axis_start[known]
         end = begin
@@ -200,28 +117,12 @@ def contract(  # type: ignore[no-untyped-def]
             log_scale += np.log(source[base])
             continue
         table_base[known] = at
+        taken = 1
         for a in range(end - begin):
-            index[a] = 0
-        length = sizes[table_axes[end - 1]]
-        hop = hops[end - 1 - begin]
-        a = 0
-        while a >= 0:
-            if hop == 1:
-                for j in range(length):
-                    work[at + j] = source[base + j]
-            else:
-                for j in range(length):
-                    work[at + j] = source[base + j * hop]
-            at += length
-            a = end - begin - 2
-            while a >= 0:
-                index[a] += 1
-                base += hops[a]
-                if index[a] < sizes[table_axes[begin + a]]:
-                    break
-                base -= index[a] * hops[a]
-                index[a] = 0
-                a -= 1
+            levels[a] = sizes[table_axes[begin + a]]
+            taken *= levels[a]
+        copy_table(work, at, source, base, levels[: end - begin], hops)
+        at += taken
         floor[known] = least[t]
         bucket = min(rank[table_axes[end - 1]], steps)
         following[known] = head[bucket]
@@ -231,9 +132,7 @@ def contract(  # type: ignore[no-untyped-def]
 
     smallest = 1.0
     starts = np.empty(tables + steps, dtype=np.int64)
-    deepest = np.empty(tables + steps, dtype=np.int64)
     moves = np.empty((tables + steps, width), dtype=np.int64)
-    levels = np.empty(width, dtype=np.int64)
     new_strides = np.empty(width, dtype=np.int64)
     shared = np.zeros(count, dtype=np.int64)
     place = np.empty(count, dtype=np.int64)
@@ -322,21 +221,17 @@ def contract(  # type: ignore[no-untyped-def]
             for a in range(spread):
                 moves[factors, a] = 0
             starts[factors] = table_base[f]
-            deepest[factors] = -1
             hop = 1
             for k in range(axis_start[f + 1] - 1, axis_start[f] - 1, -1):
                 v = table_axes[k]
                 if final or rank[v] != r:
                     moves[factors, place[v]] = hop
-                    deepest[factors] = max(deepest[factors], place[v])
                 hop *= sizes[v]
             factors += 1
             f = following[f]
         first = 0 if final else at
         length = 1 if final else sizes[eliminated[r]]
-        sum_products(
-            work, starts[:factors], moves, levels[:spread], deepest, outer, first, new_strides, length
-        )
+        sum_products(work, starts[:factors], moves, levels[:spread], outer, first, new_strides, length)
         peak = 0.0
         smallest = np.inf
         for x in range(first, first + new):

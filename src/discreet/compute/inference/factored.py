@@ -4,28 +4,23 @@ A clique of millions of cells is a product of small tables: the conditionals tha
 come in. Messages are contracted from those (Shafer and Shenoy, 1990; lazy propagation, Madsen and Jensen, 1999), so no
 clique is ever swept, an observed axis costs nothing, and conditionals of variables that nobody asks for are left out.
 A message is over those variables of its separator that its tables mention; one that mentions none is left out too.
+Messages are made once without evidence; one of the same tables, none of them cut, is taken from there.
 
-Messages that do not wait for each other are made on all cores. Each is made by one thread, so the numbers do not
-depend on how many there are.
+One thread makes them all: on Barley a second one, for messages that do not wait for each other, gained nothing, because
+one message is mostly as large as all others together, and the small ones waited for the interpreter's lock.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TypeVar
 
 import numpy as np
 
 from discreet.compute.inference.buckets import WHOLE, contract
 from discreet.compute.inference.junction import Floats, Ints, JunctionTree, smallest_positive
 from discreet.values.table import count_cells
-
-LARGE = 2**19
-"""From so many cells on that the evidence leaves of a clique, its messages are worth a thread."""
 
 SAME = 1e-14
 """A message whose cells are all this near to 1 says nothing."""
@@ -34,7 +29,7 @@ SAME = 1e-14
 WIDE = 2**16
 """The least mean size of cliques; with smaller ones the bookkeeping costs more than the cells."""
 
-WORTH = 0.25
+WORTH = 0.5
 """At most this share of the cells of all cliques may be left in the messages; a sweep is quicker by the cell."""
 
 
@@ -55,19 +50,34 @@ Message = tuple[Factor, ...]
 """A product of tables that is not multiplied out; the empty one says nothing."""
 
 
-Task = TypeVar("Task")
-Made = TypeVar("Made")
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message, the logarithm of what it was divided by, and the tables that it was made from."""
+
+    message: Message
+    scale: float
+    origin: tuple[Factor, ...]
+
+
+NEVER = Sent((), 0.0, (Factor((), (), -1, False, 1.0),))
+"""What no message repeats."""
+
+Read = tuple[Floats, tuple[Factor, ...]]
+"""A marginal, and the tables that it was made from."""
 
 
 class Lost(Exception):
-    """The evidence is impossible, or some product might underflow."""
+    """The evidence is impossible, some product might underflow, or it is not worth it."""
 
 
 class FactoredTree:
-    """A junction tree with its tables apart, and the messages that go up in it without evidence."""
+    """A junction tree with its tables apart, and the messages and marginals in it without evidence."""
 
-    def __init__(self, junction: JunctionTree, children: Sequence[int]) -> None:
-        """`children[k]` is the variable whose conditional the k-th table of the tree is."""
+    def __init__(self, junction: JunctionTree, children: Sequence[int], most: float = np.inf) -> None:
+        """`children[k]` is the variable whose conditional the k-th table of the tree is.
+
+        Raises `Lost` if the messages up take more than `most` cells without evidence.
+        """
         self._junction = junction
         self._sizes = np.array(junction.sizes, dtype=np.int64)
         cliques = len(junction.tree.cliques)
@@ -78,38 +88,25 @@ class FactoredTree:
                 Factor(scope, _strides(values.shape), at, False, smallest_positive(values), child)
             )
             at += values.size
-        self._data = np.concatenate([values.ravel() for _, values in junction.factors])
         self._below: list[list[int]] = [[] for _ in range(cliques)]
-        depth = [0] * cliques
         for i in range(1, cliques):
-            above = junction.tree.parent[i]
-            self._below[above].append(i)
-            depth[i] = depth[above] + 1
-        self._layers = [[i for i in range(cliques) if depth[i] == d] for d in range(max(depth) + 1)]
+            self._below[junction.tree.parent[i]].append(i)
         room = [count_cells(junction.sizes[v] for v in found) for found in junction.separators_of]
         self._up_at = [0, *accumulate(room)][:-1]
         self._room = sum(room)
         self._readers = self._choose_readers(room)
-        self._prior_up: list[Message] = [()] * cliques
+        self._data = np.concatenate(
+            [*(values.ravel() for _, values in junction.factors), np.empty(2 * self._room)]
+        )
+        self._prior_up = self._prior_down = [NEVER] * cliques
+        self._prior_read = [(np.empty(0), NEVER.origin)] * len(junction.sizes)
         blank = np.full(2 * len(junction.sizes), -1, dtype=np.int64)
-        work = np.empty(self._room)
-        self._prior_scale = [0.0] * cliques
-        run = _Run(self, blank, work, {})
+        run = _Run(self, blank, self._data, at, {})
         run.collect(range(cliques))
-        run.close()
-        self._prior_scale = run.scales
-        self.cells = run.cells
-        """How many cells the messages up take without evidence: beside those of the cliques, what is won by this."""
-        data = [self._data]
-        at = len(self._data)
-        for i, message in enumerate(run.up):
-            for f in message:
-                cells = work[f.base : f.base + count_cells(junction.sizes[v] for v in f.members)]
-                if np.abs(cells - 1.0).max() > SAME:
-                    self._prior_up[i] += (Factor(f.members, f.strides, at, False, f.least),)
-                    data.append(cells)
-                    at += len(cells)
-        self._data = np.concatenate(data)
+        if run.cells > most:
+            raise Lost
+        self._prior_read = run.distribute()
+        self._prior_up, self._prior_down = run.up, run.down
 
     def _choose_readers(self, room: Sequence[int]) -> list[tuple[bool, int]]:
         """Per variable: whether it is read off a separator, and which; else which clique."""
@@ -149,14 +146,12 @@ class FactoredTree:
             while i >= 0 and i not in touched:
                 touched.add(i)
                 i = junction.tree.parent[i]
-        run = _Run(self, observed, work, soft)
+        run = _Run(self, observed, work, 0, soft)
         try:
             log_evidence = run.collect(touched)
-            run.distribute(out)
+            out = np.concatenate([marginal for marginal, _ in run.distribute()])
         except Lost:
             return out, np.nan
-        finally:
-            run.close()
         return out, log_evidence + log_scale
 
 
@@ -168,94 +163,74 @@ class _Run:
         tree: FactoredTree,
         observed: Ints,
         work: Floats,
+        start: int,
         soft: dict[int, list[Factor]],
     ) -> None:
+        """Messages are written to `work`, from `start` on; that is the tree's own array for those without evidence."""
         self._tree = tree
         self._observed = observed
         self._work = work
+        self._start = start
         self._soft = soft
-        self._pool: ThreadPoolExecutor | None = None
-        self.up: list[Message] = list(tree._prior_up)
-        self.scales = list(tree._prior_scale)
+        self.up = list(tree._prior_up)
+        self.down = [NEVER] * len(self.up)
         self.cells = 0.0
-        self._down: list[Message] = [()] * len(self.up)
-
-    def close(self) -> None:
-        """Let go of the threads; they live for one propagation, because a process that forks would lose them."""
-        if self._pool is not None:
-            self._pool.shutdown()
-
-    def _map(self, make: Callable[[Task], Made], tasks: Sequence[Task], cliques: Iterable[int]) -> list[Made]:
-        """Make what does not wait for each other: on all cores if one of the cliques is large, else here and now."""
-        if len(tasks) > 1 and max(self._count(i) for i in cliques) > LARGE:
-            self._pool = self._pool or ThreadPoolExecutor(os.cpu_count() or 1)
-            return list(self._pool.map(make, tasks))
-        return [make(task) for task in tasks]
-
-    def _count(self, i: int) -> int:
-        junction = self._tree._junction
-        return count_cells(junction.sizes[v] for v in junction.tree.cliques[i] if self._observed[v] < 0)
 
     def collect(self, touched: Iterable[int]) -> float:
         """Send messages from the leaves to the root; returns log P(evidence)."""
-        touched = set(touched)
-        for layer in reversed(self._tree._layers):
-            cliques = [i for i in layer if i in touched]
-            found = self._map(self._rise, cliques, cliques)
-            for i, (message, scale) in zip(cliques, found, strict=True):
-                self.up[i] = message
-                self.scales[i] = scale
-        return float(sum(self.scales))
+        for i in sorted(touched, reverse=True):  # a clique comes after its parent
+            self.up[i] = self._rise(i)
+        return float(sum(sent.scale for sent in self.up))
 
-    def _rise(self, i: int) -> tuple[Message, float]:
+    def _rise(self, i: int) -> Sent:
         tree = self._tree
-        return self._send(self._inside(i), tree._junction.separators_of[i], tree._up_at[i])
+        to = self._start + tree._up_at[i]
+        return self._send(self._inside(i), tree._junction.separators_of[i], to, tree._prior_up[i])
 
-    def distribute(self, out: Floats) -> None:
-        """Send messages from the root to the leaves, and write every variable's marginal to `out`."""
+    def distribute(self) -> list[Read]:
+        """Send messages from the root to the leaves; returns every variable's marginal, and what it was made from."""
         tree = self._tree
-        for layer in tree._layers:
-            pairs = [(i, c) for i in layer for c in tree._below[i]]
-            for (_, c), message in zip(pairs, self._map(self._fall, pairs, layer), strict=True):
-                self._down[c] = message
-        starts = np.concatenate([[0], np.cumsum(tree._sizes)])
-        readers = [i for between, i in tree._readers if not between]
-        variables = range(len(tree._sizes))
-        for v, marginal in zip(variables, self._map(self._read, variables, readers or [0]), strict=True):
-            out[starts[v] : starts[v + 1]] = marginal
+        for c in range(1, len(self.down)):
+            self.down[c] = self._fall(tree._junction.tree.parent[c], c)
+        return [self._read(v) for v in range(len(tree._sizes))]
 
-    def _fall(self, pair: tuple[int, int]) -> Message:
-        i, c = pair
+    def _fall(self, i: int, c: int) -> Sent:
         tree = self._tree
-        to = tree._room + tree._up_at[c]
-        return self._send(self._inside(i, leaving=c), tree._junction.separators_of[c], to)[0]
+        to = self._start + tree._room + tree._up_at[c]
+        factors = self._inside(i, leaving=c)
+        return self._send(factors, tree._junction.separators_of[c], to, tree._prior_down[c])
 
-    def _read(self, v: int) -> Floats:
+    def _read(self, v: int) -> Read:
         tree = self._tree
         code = int(self._observed[v])
         if code >= 0:
-            return np.asarray(np.eye(int(tree._sizes[v]))[code])
+            return np.eye(int(tree._sizes[v]))[code], ()
         between, i = tree._readers[v]
-        factors = self._prune([*self.up[i], *self._down[i]] if between else self._inside(i), [v])
+        found = [*self.up[i].message, *self.down[i].message] if between else self._inside(i)
+        factors = self._prune(found, [v])
+        if self._repeats(factors, tree._prior_read[v][1], [v]):
+            return tree._prior_read[v]
         out = np.ones(int(tree._sizes[v]))
         if any(v in f.members for f in factors):
             self._contract(factors, [v], out, 0, WHOLE)
-        return np.asarray(out / out.sum())
+        return out / out.sum(), factors
 
     def _inside(self, i: int, leaving: int = -1) -> list[Factor]:
         """The tables in a clique and the messages that came in, but for the one from a child."""
         tree = self._tree
-        found = [*tree._own[i], *self._soft.get(i, ()), *self._down[i]]
+        found = [*tree._own[i], *self._soft.get(i, ()), *self.down[i].message]
         for c in tree._below[i]:
             if c != leaving:
-                found += self.up[c]
+                found += self.up[c].message
         return found
 
-    def _send(self, factors: Sequence[Factor], onto: Sequence[int], to: int) -> tuple[Message, float]:
-        """The message over a separator, written at `to`, and the logarithm of what it was divided by."""
+    def _send(self, factors: Sequence[Factor], onto: Sequence[int], to: int, prior: Sent) -> Sent:
+        """The message over a separator, written at `to`, unless it is the one without evidence."""
         factors = self._prune(factors, onto)
+        if self._repeats(factors, prior.origin, onto):
+            return prior
         if not factors:
-            return (), 0.0
+            return Sent((), 0.0, ())
         mentioned = {v for f in factors for v in f.members}
         keep = [v for v in onto if self._observed[v] < 0 and v in mentioned]
         most = len(factors) + len(mentioned)
@@ -263,40 +238,56 @@ class _Run:
         floors = np.empty(most)
         scale, least = self._contract(factors, keep, self._work, to, (parts, floors))
         if not keep:
-            return (), scale
-        sizes = self._tree._junction.sizes
-        if parts[0] == 0:
-            return (Factor(tuple(keep), _strides([sizes[v] for v in keep]), to, True, least),), scale
-        found = []
+            return Sent((), scale, factors)
+        made: list[tuple[tuple[int, ...], int, float]] = []
         listed = parts.tolist()
         at = 1
         for k in range(listed[0]):
             members = tuple(listed[at + 2 : at + 2 + listed[at]])
-            found.append(
-                Factor(members, _strides([sizes[v] for v in members]), listed[at + 1], True, float(floors[k]))
-            )
+            made.append((members, listed[at + 1], float(floors[k])))
             at += 2 + len(members)
-        return tuple(found), scale
+        sizes = self._tree._junction.sizes
+        apart = self._work is not self._tree._data
+        message = tuple(
+            Factor(members, _strides([sizes[v] for v in members]), base, apart, floor)
+            for members, base, floor in made or [(tuple(keep), to, least)]
+        )
+        if not apart:
+            message = tuple(f for f in message if self._tells(f))
+        return Sent(message, scale, factors)
 
-    def _prune(self, factors: Sequence[Factor], keep: Sequence[int]) -> list[Factor]:
+    def _tells(self, factor: Factor) -> bool:
+        """Whether a message is more than ones."""
+        cells = count_cells(self._tree._junction.sizes[v] for v in factor.members)
+        return bool(np.abs(self._work[factor.base : factor.base + cells] - 1.0).max() > SAME)
+
+    def _repeats(self, factors: Sequence[Factor], prior: Sequence[Factor], onto: Sequence[int]) -> bool:
+        """Whether these are the tables that were taken without evidence, of which nothing summed out is observed."""
+        return (
+            len(factors) == len(prior)
+            and all(one is other for one, other in zip(factors, prior, strict=True))
+            and not any(self._observed[v] >= 0 and v not in onto for f in factors for v in f.members)
+        )
+
+    def _prune(self, factors: Sequence[Factor], keep: Sequence[int]) -> tuple[Factor, ...]:
         """Leave out conditionals of variables that occur nowhere else: they sum to 1."""
-        left = list(factors)
+        left = tuple(factors)
         while True:
             mentions: dict[int, int] = {}
             for f in left:
                 for v in f.members:
                     mentions[v] = mentions.get(v, 0) + 1
-            barren = [
-                f
+            barren = {
+                f.child
                 for f in left
                 if f.child >= 0
                 and mentions[f.child] == 1
                 and f.child not in keep
                 and self._observed[f.child] < 0
-            ]
+            }
             if not barren:
                 return left
-            left = [f for f in left if not any(f is other for other in barren)]
+            left = tuple(f for f in left if f.child not in barren)
 
     def _contract(
         self, factors: Sequence[Factor], keep: Sequence[int], out: Floats, to: int, parts: tuple[Ints, Floats]
@@ -332,10 +323,9 @@ def factor_if_worth(junction: JunctionTree, children: Sequence[int]) -> Factored
     if junction.cells < WIDE * len(junction.tree.cliques):
         return None
     try:
-        found = FactoredTree(junction, children)
+        return FactoredTree(junction, children, WORTH * junction.cells)
     except Lost:
         return None
-    return found if found.cells < WORTH * junction.cells else None
 
 
 def _strides(shape: Sequence[int]) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from discreet.compute.triangulation import CliqueTree, join, triangulate
 from discreet.values.errors import TooLarge
 from discreet.values.table import MAX_CELLS, Table, count_cells
-from discreet.values.text import list_some
+from discreet.values.text import list_some, show_count
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -103,10 +103,10 @@ class JunctionTree:
         tree = join(*triangulate([scope for scope, _ in factors], sizes, max_cells), sizes)
         cells = [count_cells(sizes[v] for v in clique) for clique in tree.cliques]
         if sum(cells) > max_cells:
-            widest = tree.cliques[int(np.argmax([float(c) for c in cells]))]
+            widest = max(cells)
             raise TooLarge(
-                f"exact inference needs {sum(cells):,} cells, the largest clique {max(cells):,} over "
-                f"{list_some(names[v] for v in widest)}; at most {max_cells:,} are allowed"
+                f"exact inference needs {show_count(sum(cells))} cells, the largest clique {show_count(widest)} over "
+                f"{list_some(names[v] for v in tree.cliques[cells.index(widest)])}; at most {max_cells:,} are allowed"
             )
         holders: list[list[int]] = [[] for _ in names]  # smallest clique first
         for i in sorted(range(len(cells)), key=cells.__getitem__):

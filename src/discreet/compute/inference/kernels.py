@@ -147,7 +147,7 @@ def propagate(program, data, evidence, likelihoods, out):  # type: ignore[no-unt
             evidence,
         )
         at = 1 + 2 * axes
-        factors = 0
+        factors = np.int64(0)  # not the number 0, for which numba would compile `sweep` once more
         floor = data[program[scalars + Scalar.LEAST] + i]  # no positive product of this sweep is smaller
         log_below = 0.0
         for c in range(program[child_start + i], program[child_start + i + 1]):
@@ -169,7 +169,7 @@ def propagate(program, data, evidence, likelihoods, out):  # type: ignore[no-unt
                         soft + evidence[count + v] + evidence[v],
                         program,
                         variables,
-                        -1,
+                        np.int64(-1),
                         width,
                         evidence,
                     )
@@ -188,7 +188,7 @@ def propagate(program, data, evidence, likelihoods, out):  # type: ignore[no-unt
             for s in range(size):
                 work[lifted + s] = 0.0
             point(frame, at, lifted, program, variables, axis_up + first, width, evidence)
-            sweep(data, work, frame, axes, free, factors, 1, strip)
+            sweep(data, work, frame, axes, free, factors, np.int64(1), strip)
             work[peak + i] = 0.0
             work[least + i] = np.inf
             for s in range(size):
@@ -213,7 +213,7 @@ def propagate(program, data, evidence, likelihoods, out):  # type: ignore[no-unt
         point(frame, at, lowered, program, variables, axis_up + first, width, evidence)
         at += step
         factors += 1
-        sums = 0
+        sums = np.int64(0)
         for c in range(program[child_start + i], program[child_start + i + 1]):
             child = program[children + c]
             for s in range(program[separator_size + child]):
@@ -251,5 +251,7 @@ def propagate(program, data, evidence, likelihoods, out):  # type: ignore[no-unt
 def propagate_rows(program, data, prior, evidence, likelihoods, out, log_evidence):  # type: ignore[no-untyped-def]
     """`propagate` for every row of `evidence`."""
     for r in range(evidence.shape[0]):
-        out[r] = prior
+        # One by one: an assignment of the whole would compile numba's formatting of texts, for its error.
+        for i in range(prior.size):
+            out[r, i] = prior[i]
         log_evidence[r] = propagate(program, data, evidence[r], likelihoods, out[r])
