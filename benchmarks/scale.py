@@ -5,14 +5,17 @@ The last lines are the figures promised:
 - `open_ten_million_s` below 5: ten million rows of Alarm's 37 attributes from Parquet, every row checked and encoded,
   by the clock; `open_cores_s` is what all cores together spent on it, which a busy machine does not stretch.
 - `csv_over_duckdb_scan` at most 3: seconds to open a CSV file over those of DuckDB's own scan of it.
-- `spark_over_grouping_sets`: how many times as fast our kernel on Spark's executors counts pairs as its grouping sets.
+- `spark_over_grouping_sets`: how many times as fast our kernel on Spark's executors counts twenty pairs as its grouping
+  sets do; the more tables, the more so, because these multiply the rows by their number.
 - `spark_over_embedded` at most 10: seconds of a search on Child's rows inside Spark over those of the embedded engine.
 - `rows_max`, `peak_mb`, `linearity`: the largest folder of Parquet files that was released, with the graph and by
   search, the most memory that took, and seconds of the cores per row at the largest size over those at the smallest
   above 10⁶.
 - `wide_over_narrow`: the candidates of a search on Child's rows, counted one by one over as margins of wide tables, in
   seconds of one core.
-- `sample_mrows_per_s`: million synthetic rows of Alarm written to Parquet in a second.
+- `sample_mrows_per_s`: million synthetic rows of Alarm written to Parquet in a second, of a hundred million;
+  `sample_mrows_per_core_s` by seconds of the cores, `sample_peak_mb` the most memory that took, `sample_over_disk` how
+  many times as long it took as a plain copy of the same bytes to the same disk, until they were on it.
 - `engines_agree`: 1 if embedded, Spark's executors and Spark's grouping sets agree cell by cell, people bounded too.
 
 `--rows 1e9` grows the folder up to a billion rows: 4 GB of Parquet and 20 GB of codes, and an hour or more on a busy
@@ -36,7 +39,7 @@ from typing import Any
 
 from _aggregation_tree import show
 from _running import progress
-from _scale_parts import PART_ROWS, PARTS, spread
+from _scale_parts import FEW_SETS, PART_ROWS, PARTS, spread
 
 LARGE = "child"
 """The network of the large folder: twenty attributes, whose joint table no memory holds."""
@@ -49,11 +52,11 @@ MEMORY = "256MB"
 
 
 def run_part(name: str, *arguments: object) -> dict[str, Any]:
-    """One part in a process of its own."""
+    """One part in a process of its own; what it says on the way is shown."""
     command = [sys.executable, __file__, "--part", json.dumps([name, *arguments])]
-    answer = subprocess.run(command, capture_output=True, text=True)
+    answer = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if answer.returncode:
-        raise SystemExit(f"{name} failed:\n{answer.stderr[-2000:]}")
+        raise SystemExit(f"{name} failed")
     return dict(json.loads(answer.stdout.splitlines()[-1]))
 
 
@@ -67,11 +70,6 @@ def choose_sizes(most: int) -> list[int]:
 
 def write_folder(folder: Path, rows: int) -> None:
     """Parquet files with so many rows together, no two of them the same; those that are there stay."""
-    needed = rows * BYTES_PER_ROW
-    if shutil.disk_usage(folder).free < needed + KEPT_FREE:
-        raise SystemExit(
-            f"{rows:,} rows take {needed / 1e9:.0f} GB, and the disk has not {KEPT_FREE / 1e9:.0f} GB more"
-        )
     missing = []
     for part in range(-(-rows // PART_ROWS)):
         size = min(PART_ROWS, rows - part * PART_ROWS)
@@ -81,6 +79,11 @@ def write_folder(folder: Path, rows: int) -> None:
                 shorter.unlink()
             missing.append((size, str(path), part))
     if missing:
+        needed = rows * BYTES_PER_ROW
+        if shutil.disk_usage(folder).free < needed + KEPT_FREE:
+            raise SystemExit(
+                f"{rows:,} rows take {needed / 1e9:.0f} GB, and the disk has not {KEPT_FREE / 1e9:.0f} GB more"
+            )
         made = run_part("write_parts", LARGE, missing)
         print(
             f"  {made['rows']:>13,} rows written  {made['clock']:.2f} s, cores {made['cores']:.2f} s, "
@@ -133,7 +136,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes, in less than a minute")
     parser.add_argument("--rows", type=float, default=1e8, help="rows of the largest folder, from 1e6 to 1e9")
     parser.add_argument(
-        "--only", choices=["open", "count", "engines", "large", "write"], help="one part of it"
+        "--only",
+        choices=["open", "count", "engines", "large", "write"],
+        help="one part of it; figures of the others are those of earlier runs in --out",
     )
     parser.add_argument("--folder", type=Path, help="where the large folder is made, and stays")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for the CSV")
@@ -174,13 +179,29 @@ def main() -> None:
                 ("peak_mb", max(part["peak"] for part in found)),
                 ("linearity", judge_linearity(found)),
             ]
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    with (arguments.out / "scale.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([("figure", "value"), *((name, f"{value:.6g}") for name, value in lines)])
     if only is None:
         print("\n".join(show()))
-    for name, value in lines:
+    kept = read_figures(arguments.out / "scale.csv") if only else {}
+    figures = {**kept, **dict(lines)}
+    if kept:
+        print(
+            f"from earlier runs: {', '.join(name for name in kept if name not in dict(lines)) or 'nothing'}"
+        )
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    with (arguments.out / "scale.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(
+            [("figure", "value"), *((name, f"{value:.6g}") for name, value in figures.items())]
+        )
+    for name, value in figures.items():
         print(f"{name}: {value:.6g}")
+
+
+def read_figures(path: Path) -> dict[str, float]:
+    """The figures of earlier runs, so that the parts can be run one by one."""
+    if not path.exists():
+        return {}
+    with path.open(newline="", encoding="utf-8") as file:
+        return {row["figure"]: float(row["value"]) for row in csv.DictReader(file)}
 
 
 def write_and_open(folder: Path, quick: bool, step: Callable[[], None]) -> list[tuple[str, float]]:
@@ -189,6 +210,9 @@ def write_and_open(folder: Path, quick: bool, step: Callable[[], None]) -> list[
     rounds = 2 if quick else 3
     path = folder / "alarm.parquet"
     written = run_part("write", "alarm", rows, str(path), 1)
+    if not quick:  # the file to open, and then a hundred million rows
+        written = run_part("write", "alarm", 10 * rows, str(folder / "many.parquet"), 1)
+        (folder / "many.parquet").unlink()
     step()
     opened = run_part("open_rows", "alarm", str(path), rounds)
     path.unlink()
@@ -200,12 +224,12 @@ def write_and_open(folder: Path, quick: bool, step: Callable[[], None]) -> list[
     step()
     speed = written["bytes"] / written["clock"] / 1e6
     print(
-        f"Alarm, {rows:,} rows: written in {written['clock']:.2f} s ({written['cores']:.2f} s of the cores, "
+        f"Alarm, {written['rows']:,} rows: written in {written['clock']:.2f} s ({written['cores']:.2f} s of the cores, "
         f"{written['bytes'] / 1e6:.0f} MB at {speed:.0f} MB/s, the disk takes {written['disk'] / 1e6:.0f} MB/s), "
         f"peak {written['peak']:.0f} MB"
     )
     print(
-        f"  opened from Parquet in {opened['clock']:.2f} s ({opened['cores']:.2f} s of the cores), "
+        f"  {rows:,} rows opened from Parquet in {opened['clock']:.2f} s ({opened['cores']:.2f} s of the cores), "
         f"peak {opened['peak']:.0f} MB"
     )
     print(f"  CSV of {lines_of_csv:,} rows: {spread(scanned['ratios'])} times DuckDB's own scan")
@@ -216,8 +240,10 @@ def write_and_open(folder: Path, quick: bool, step: Callable[[], None]) -> list[
         ("open_ten_million_s", opened["clock"] * times),
         ("open_cores_s", opened["cores"] * times),
         ("csv_over_duckdb_scan", statistics.median(scanned["ratios"])),
-        ("sample_mrows_per_s", rows / 1e6 / written["clock"]),
-        ("sample_mrows_per_core_s", rows / 1e6 / written["cores"]),
+        ("sample_mrows_per_s", written["rows"] / 1e6 / written["clock"]),
+        ("sample_mrows_per_core_s", written["rows"] / 1e6 / written["cores"]),
+        ("sample_over_disk", written["disk"] / speed * 1e-6),
+        ("sample_peak_mb", written["peak"]),
     ]
 
 
@@ -235,7 +261,8 @@ def race(folder: Path, quick: bool, step: Callable[[], None]) -> list[tuple[str,
     lines = [
         (
             "spark_over_grouping_sets",
-            seconds["Spark, grouping sets: count"] / seconds["Spark, our kernel: count"],
+            seconds[f"Spark, grouping sets: {FEW_SETS} of them"]
+            / seconds[f"Spark, our kernel: {FEW_SETS} of them"],
         ),
         ("engines_agree", raced["agree"]),
     ]

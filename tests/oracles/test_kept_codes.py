@@ -162,6 +162,20 @@ def test_bad_rows_leave_no_codes(tmp_path: Path) -> None:
     assert list((tmp_path / "k").iterdir()) == []
 
 
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    """A half-written file of rows goes when codes are made again, unless somebody may still be writing it."""
+    path, folder = write(tmp_path / "t.parquet", 10), tmp_path / "codes"
+    count(path, folder)
+    (made,) = folder.iterdir()
+    made.unlink()
+    old, new = (folder / f".{made.name}.{name}.part" for name in ("old", "new"))
+    for left in (old, new):
+        left.write_bytes(b"rows")
+    os.utime(old, (0, 0))
+    count(path, folder)
+    assert sorted(folder.iterdir()) == sorted([made, new])
+
+
 def test_codes_are_refused_where_they_cannot_be_kept(tmp_path: Path) -> None:
     """Of frames, engines and numbers; the message says what to leave out."""
     with pytest.raises(DataError, match=r"only of files.*leave out --codes"):

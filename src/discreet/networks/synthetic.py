@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,12 @@ from discreet.compute.sampling import (
     prepare,
     require_rows,
 )
-from discreet.networks.formats.synthetic_files import Column, Form, write_rows
-from discreet.values.errors import MissingExtra, SchemaError, TooLarge
+from discreet.networks.formats.synthetic_files import Column, Encode, Form, write_rows
+from discreet.values.errors import FormatError, MissingExtra, SchemaError, TooLarge
 from discreet.values.schema import Schema
 from discreet.values.schema.draws import draw_values
 from discreet.values.table import Array, Table
+from discreet.values.text import show_bytes
 
 CHUNK = 2**17
 """Rows drawn and written at a time; 5 MB of codes for 40 attributes."""
@@ -146,20 +148,41 @@ class Rows:
         forms: dict[str, Form] = {".csv": "cells", ".parquet": "stored"}
         form: Form = "labels" if labels else forms.get(Path(path).suffix.lower(), "values")
         schema = self._batch(0, 0, form).schema
-        with closing(self._draw_ahead(form)) as batches:
-            write_rows(path, schema, batches, progress, form=form)
+        write_rows(path, schema, lambda encode: self._draw_ahead(form, encode), progress, form=form)
 
-    def _draw_ahead(self, form: Form) -> Generator[Any]:
-        """The batches in order, a few of them drawn by other threads while the last one is written."""
+    def require_room(self, path: str | os.PathLike[str], *, labels: bool = False, tables: int = 1) -> int:
+        """About how many bytes `write` would write, if there is room for as many on the disk; else it is refused."""
+        place = Path(path)
+        if not place.parent.is_dir():
+            raise FormatError(f"{place.parent}: no such folder")
+        some = min(self.n, CHUNK)
+        with tempfile.TemporaryDirectory(prefix="discreet-rows-") as folder:
+            sample = Path(folder) / f"rows{place.suffix}"
+            replace(self, n=some).write(sample, labels=labels)
+            needed = sample.stat().st_size * self.n * tables // some
+        free = shutil.disk_usage(place.parent).free
+        if needed > free:
+            raise TooLarge(
+                f"{place}: {self.n * tables:,} rows take about {show_bytes(needed)}, and {show_bytes(free)} are free "
+                "there; draw fewer (--rows), or write them to another disk"
+            )
+        return needed
+
+    def _draw_ahead(self, form: Form, encode: Encode) -> Generator[tuple[int, Any]]:
+        """The batches in order, encoded, a few of them by other threads while the last one is written."""
         cuts = cut_rows(self.n, CHUNK)
         workers = min(MOST_WORKERS, os.cpu_count() or 1)
+
+        def make(start: int, stop: int, threads: int | None = None) -> tuple[int, Any]:
+            return stop - start, encode(self._batch(start, stop, form, threads=threads))
+
         if workers == 1 or self.n <= CHUNK:
-            yield from (self._batch(start, stop, form) for start, stop in cuts)
+            yield from (make(start, stop) for start, stop in cuts)
             return
         with ThreadPoolExecutor(workers) as pool:
             waiting: deque[Future[Any]] = deque()
             for start, stop in cuts:
-                waiting.append(pool.submit(self._batch, start, stop, form, threads=1))
+                waiting.append(pool.submit(make, start, stop, 1))
                 if len(waiting) > workers:
                     yield waiting.popleft().result()
             while waiting:

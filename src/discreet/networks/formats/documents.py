@@ -43,6 +43,7 @@ LARGEST = sys.float_info.max
 
 _LONG_NUMBER = re.compile(r"[eE]\+?[0-9]{3}|[0-9]{300}")
 """What every text holds in which a number is too large for a float."""
+_BIF = re.compile(r"\s*network\b[^{]{0,1000}\{")
 _HOLDERS = frozenset({list, dict})
 
 _PROVENANCE = {
@@ -127,6 +128,10 @@ def load_strictly(text: str) -> Any:
             text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_twice, parse_float=read
         )
     except json.JSONDecodeError as error:
+        if _BIF.match(text):
+            raise FormatError(
+                "a BIF file, which holds no more than a network; give its release.json"
+            ) from None
         raise FormatError(f"line {error.lineno}: not JSON: {error.msg}") from None
     except RecursionError:
         raise FormatError("not a document of discreet: it is nested too deeply") from None

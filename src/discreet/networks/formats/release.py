@@ -36,7 +36,7 @@ from discreet.networks.provenance import DISJOINT, Provenance
 from discreet.values.about import About
 from discreet.values.budget import ZCDP, ApproxDP, Finite, Infinite, imply_approx
 from discreet.values.errors import FormatError, GraphError
-from discreet.values.files import read_text, write_text
+from discreet.values.files import read_text, require_own_file, write_text
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.statement import Statement
@@ -47,10 +47,15 @@ RELEASE = Kind(
 )
 SOFTWARE = ("discreet", "numpy", "opendp")
 SIMULATED = (
+    "No ledger that lasts has written this down: what else is asked of the same rows comes on top, and nobody adds "
+    "it up."
+)
+"""What a promise ends with if it was paid for from memory."""
+ONCE_SIMULATED = (
     "No ledger that lasts has written this down, so nobody can tell what else was asked of the same rows: this is a "
     "simulation."
 )
-"""What a promise ends with if it was paid for from memory."""
+"""What it ended with in earlier releases, which stay valid."""
 VERSION_TEXT = re.compile(
     r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}((a|b|rc)[0-9]{1,2})?(\.post[0-9]{1,2})?(\.dev[0-9]{1,4})?|unknown"
 )
@@ -108,7 +113,10 @@ def read_release(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) ->
 def find_document(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
     """The file that is meant: of a folder that a release was written into, the document in it."""
     inside = Path(path) / "release.json"
-    return inside if Path(path).is_dir() and inside.exists() else path
+    if not Path(path).is_dir() or not os.path.lexists(inside):
+        return path
+    require_own_file(inside)
+    return inside
 
 
 def read(path: str | os.PathLike[str]) -> Model:

@@ -7,14 +7,15 @@ import math
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from discreet.networks.formats.parquet import append_groups, encode_group
 from discreet.values.errors import FormatError
 from discreet.values.files import replace_file
 from discreet.values.schema import Attribute, Follows
@@ -39,6 +40,7 @@ _FORMULA_STARTS = frozenset("=+-@\N{MINUS SIGN}")
 _MUST_QUOTE = re.compile(r'[",;\s]')
 
 Append = Callable[[Any], None]
+Encode = Callable[[Any], Any]
 
 
 Form = Literal["labels", "values", "cells", "stored"]
@@ -85,7 +87,7 @@ class Column:
             listed = self.labels if form == "labels" else self._spell()
             index = pa.array(np.asarray(codes, dtype=np.uint8 if len(listed) <= 256 else np.uint16))
             return pa.DictionaryArray.from_arrays(index, pa.array(listed, pa.string()), ordered=self.ordered)
-        if form == "stored" and self.type == "text" and drawn is None:
+        if form == "stored" and drawn is None:
             return self._point(codes)
         if drawn is not None:
             absent = np.array([value is None for value in self.values])[codes]
@@ -99,10 +101,10 @@ class Column:
         return self._read().take(pa.array(np.asarray(codes, dtype=np.int64)))
 
     def _point(self, codes: Any) -> Any:
-        """A dictionary of texts, as Parquet stores them: no text is hashed to find out that there are few."""
+        """A dictionary of values, as Parquet stores them: nothing is looked up to find out that there are few."""
         import pyarrow as pa
 
-        known = [value for value in self.values if value is not None]
+        known = self._read().drop_null()
         # As they are, if they can be: a copy costs more than all the rest, for its pages are new to the process.
         bytewise = codes.dtype == np.uint8 and len(known) <= 128
         index = pa.array(codes.view(np.int8) if bytewise else codes.astype(np.int32))
@@ -110,7 +112,7 @@ class Column:
             places = np.cumsum([value is not None for value in self.values], dtype=np.int32) - 1
             absent = np.array([value is None for value in self.values])[codes]
             index = pa.array(places[codes], mask=absent)
-        return pa.DictionaryArray.from_arrays(index, pa.array(known, pa.string()))
+        return pa.DictionaryArray.from_arrays(index, known)
 
     def _spell(self) -> tuple[str | None, ...]:
         """The cells of a CSV file; where the empty text is a level, a missing value is written as its label."""
@@ -147,20 +149,28 @@ def _arrow_type(kind: Type) -> Any:
 def write_rows(
     path: str | os.PathLike[str],
     schema: Any,
-    batches: Iterable[Any],
+    draw: Callable[[Encode], Generator[tuple[int, Any]]],
     progress: Callable[[int], None] | None,
     *,
     form: Form,
 ) -> None:
-    """Write record batches of this form and Arrow schema in the format that the suffix names, all or nothing."""
+    """Write record batches of this form and Arrow schema in the format that the suffix names, all or nothing.
+
+    `draw` makes the batches, applies to each what the format needs to be made of it, and tells how many rows it has.
+    """
     suffix = Path(path).suffix.lower()
     if suffix not in _WRITERS:
         raise FormatError(f"{Path(path).name!r} has the suffix {suffix!r}; allowed are {', '.join(_WRITERS)}")
-    with replace_file(path) as draft, _WRITERS[suffix](draft, schema, form) as append:
-        for batch in batches:
-            append(batch)
+    encode, open_file = _WRITERS[suffix]
+    with (
+        replace_file(path) as draft,
+        open_file(draft, schema, form) as append,
+        closing(draw(encode)) as drawn,
+    ):
+        for rows, part in drawn:
+            append(part)
             if progress is not None:
-                progress(batch.num_rows)
+                progress(rows)
 
 
 def neutralise(text: str) -> str:
@@ -276,22 +286,8 @@ def _spell_lines(pieces: list[_Piece], batch: Any) -> Any:
     return memoryview(data)[: int(np.frombuffer(offsets, dtype=np.int64)[len(lines)])]
 
 
-@contextmanager
-def _append_parquet(draft: Path, schema: Any, form: Form) -> Iterator[Append]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    # Ends of texts of a few levels help nobody to skip rows, and take a third of the time.
-    ranged = [field.name for field in schema if not pa.types.is_dictionary(field.type)]
-    # Without the Arrow schema a dictionary is read as what it holds, like any other text.
-    with pq.ParquetWriter(
-        draft,
-        schema,
-        compression="zstd",
-        store_schema=form != "stored",
-        write_statistics=ranged if form == "stored" else True,
-    ) as writer:
-        yield writer.write_batch
+def _append_parquet(draft: Path, schema: Any, form: Form) -> AbstractContextManager[Append]:
+    return append_groups(draft, schema, keep_schema=form == "labels")
 
 
 @contextmanager
@@ -303,9 +299,14 @@ def _append_arrow(draft: Path, schema: Any, form: Form) -> Iterator[Append]:
         yield writer.write_batch
 
 
-_WRITERS = {
-    ".csv": _append_csv,
-    ".parquet": _append_parquet,
-    ".arrow": _append_arrow,
-    ".feather": _append_arrow,
+def _as_it_is(batch: Any) -> Any:
+    return batch
+
+
+_WRITERS: dict[str, tuple[Encode, Callable[[Path, Any, Form], AbstractContextManager[Append]]]] = {
+    ".csv": (_as_it_is, _append_csv),
+    ".parquet": (encode_group, _append_parquet),
+    ".arrow": (_as_it_is, _append_arrow),
+    ".feather": (_as_it_is, _append_arrow),
 }
+"""What is made of a batch where it was drawn, and the file to which that is appended."""

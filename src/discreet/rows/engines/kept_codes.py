@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import stat
+import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +36,8 @@ HEAD = 4096
 """Bytes before the first code."""
 BLOCK_ROWS = 1 << 20
 """Rows of a block, in which the columns lie one after the other: a request reads those that it needs."""
+ABANDONED = 3600
+"""Seconds after which a half-written file to which nothing was added has no writer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +149,7 @@ class Shelf:
     def keep(self, batches: Iterable[Batch]) -> KeptCodes:
         """Write all codes there, all or nothing, for this user alone."""
         make_folder(self.path.parent)
+        self._sweep()
         with replace_file(self.path) as draft:
             draft.chmod(0o600)
             with draft.open("r+b") as file:
@@ -157,6 +161,12 @@ class Shelf:
             if _stamp(self.files) != self.stamp:
                 raise DataError(f"{self.label}: the data changed while it was read; open it again")
         return KeptCodes(self.label, self.path, self.schema, self.weighted, rows, units)
+
+    def _sweep(self) -> None:
+        """Remove what a process that was killed left half written: rows that nobody would miss, and others may find."""
+        for left in self.path.parent.glob(f".{self.path.name}.*.part"):
+            if time.time() - left.stat().st_mtime > ABANDONED:
+                left.unlink(missing_ok=True)
 
     def _read_head(self, state: os.stat_result, head: bytes) -> tuple[dict[str, Any], str]:
         """What the file says of itself, and why it cannot be used, if so."""
