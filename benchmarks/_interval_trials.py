@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import os
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -33,6 +34,9 @@ AGAIN = 3
 """So many releases of one table are asked the same questions."""
 LARGE = 10**9
 Codes = Mapping[str, np.ndarray]
+AIM = {"adult-fine": "adult", "titanic": "titanic", "salary": "salary", "msnbc": "msnbc"}
+"""Tables of codes from AIM's family, by the names that they have here."""
+SHARED = ("adult", "nltcs", *AIM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ def open_source(name: str, rows: int, seed: int) -> Source:
         whole = open_source(table, rows, seed)
         kept = whole.schema.names[: int(few)]
         return Source(whole.schema.select(kept), {column: whole.codes[column] for column in kept}, None)
-    if table in ("adult", "nltcs"):
+    if table in SHARED:
         schema, codes = _read_shared(table)
         chosen = np.random.default_rng(seed).permutation(len(codes[schema.names[0]]))[: rows or None]
         return Source(schema, {column: found[chosen] for column, found in codes.items()}, None)
@@ -85,6 +89,13 @@ def open_source(name: str, rows: int, seed: int) -> Source:
 
 @cache
 def _read_shared(name: str) -> tuple[Schema, Codes]:
+    if name in AIM:
+        sizes = json.loads((DATA / "aim" / f"{AIM[name]}-domain.json").read_text("utf-8"))
+        with zipfile.ZipFile(DATA / "aim" / f"{AIM[name]}.zip") as pack:
+            lines = pack.read(f"{AIM[name]}.csv").decode("utf-8").splitlines()
+        found = np.loadtxt(lines[1:], delimiter=",", dtype=np.int64).T
+        schema = Schema.of({column: [str(code) for code in range(size)] for column, size in sizes.items()})
+        return schema, dict(zip(lines[0].split(","), found, strict=True))
     domain = json.loads((DATA / f"{name}.domain.json").read_text("utf-8"))
     schema = Schema.of({column: found["levels"] for column, found in domain.items()})
     with (DATA / f"{name}.csv").open(encoding="utf-8", newline="") as file:

@@ -4,24 +4,29 @@
    and random questions about three attributes that no table holds. Two planted rules must be caught.
 2. Calibrated intervals at many settings, each held against its own truth; refused questions are counted apart. The
    settings of `CHOSEN` were looked at when constants were chosen, those of `UNSEEN` were not. Likewise, after a search,
-   for questions that no measured table holds.
+   for questions that no measured table holds, and where noise is large and only a triple was not measured.
 3. Widths, against an oracle that knows the noise level and the truth.
 4. Times on adult, and with a graph of Alarm's size.
 5. The exact credal search, as in `credal.py`.
+6. What `discreet plan` predicts, against the widths of real releases.
 
-A run that was stopped goes on where it was: finished trials are kept in `interval_trials.jsonl`.
+A run that was stopped goes on where it was: finished trials are kept in `interval_trials.jsonl`. `--part` runs some of
+these alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from _credal_trials import Trials
 from _interval_adversary import rate_misses
+from _interval_pairs import SETTINGS, cover_triple
+from _interval_plans import PLANS, compare_widths
 from _interval_trials import (
     Setting,
     ask_any,
@@ -40,15 +45,20 @@ from credal import measure_exact
 from discreet.networks import examples
 from discreet.networks.intervals import Intervals, Whose
 
+PARTS = ("guaranteed", "planted", "calibrated", "beyond", "pairs", "world", "times", "exact", "plan")
 GUARANTEE = ("compute/bounds/counting.py", "compute/region/*.py")
 """The sources of guaranteed intervals of the table: a change of others leaves their trials as they are."""
 CALIBRATION = (
     "compute/augmentation.py",
+    "compute/cliques/entropy.py",
     "networks/intervals/calibrated.py",
     "networks/intervals/shares.py",
     "networks/intervals/resampled.py",
+    "networks/intervals/unseen.py",
 )
 """Those of calibrated intervals."""
+EXACT = ("compute/bounds/*.py",)
+"""Those of the exact credal search."""
 SEARCHED = ("asia", "asia:5", "sachs", "nltcs:5")
 """Tables of the guaranteed trials; those of five columns are cheap enough for hundreds of releases."""
 CHOSEN = (
@@ -82,19 +92,21 @@ UNSEEN = (
 )
 
 CHOSEN_BEYOND = (
-    Setting("asia", 2_000, "1", "adaptive"),
-    Setting("asia", 10_000, "0.1", "adaptive"),
     Setting("sachs", 2_000, "5", "adaptive"),
-    Setting("nltcs:8", 2_000, "0.5", "adaptive"),
+    Setting("titanic", 0, "r0.1", "adaptive"),
+    Setting("adult", 0, "1", "adaptive", few=True),
 )
 """Settings for questions that no measured table holds, looked at when their constants were chosen."""
 UNSEEN_BEYOND = (
-    Setting("asia", 50_000, "r0.01", "adaptive"),
+    Setting("asia", 2_000, "r0.01", "adaptive"),
     Setting("sachs", 5_000, "0.02", "adaptive"),
     Setting("sachs", 20_000, "0.5", "adaptive"),
     Setting("nltcs", 0, "0.3", "adaptive", few=True),
     Setting("child", 5_000, "r0.05", "adaptive", few=True),
-    Setting("adult", 0, "1", "adaptive", few=True),
+    Setting("adult", 0, "r0.02", "adaptive", few=True),
+    Setting("titanic", 0, "2", "adaptive"),
+    Setting("salary", 0, "0.5", "adaptive", few=True),
+    Setting("alarm", 20_000, "1", "adaptive", few=True),
 )
 
 
@@ -104,7 +116,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few releases of few settings: under a minute")
     parser.add_argument("--fresh", action="store_true", help="forget the trials of earlier runs")
     parser.add_argument("--out", type=Path, default=Path("results/intervals"), help="folder for the trials")
-    parser.add_argument("--without-exact", action="store_true", help="leave out the exact credal search")
+    parser.add_argument(
+        "--part", nargs="+", choices=PARTS, help="only these parts; all are run if none is named"
+    )
     arguments = parser.parse_args()
     quick: bool = arguments.quick
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -114,15 +128,28 @@ def main() -> None:
     sure = Trials.open(
         arguments.out / "guaranteed_trials.jsonl", fresh=arguments.fresh, sources=digest_sources(GUARANTEE)
     )
-    found = measure_guaranteed(sure, 20 if quick else 1000)
-    found |= measure_planted(40 if quick else 400)
-    found |= measure_calibrated(trials, 2 if quick else 15, (CHOSEN[1], UNSEEN[6]) if quick else None)
-    found |= measure_beyond(trials, 1 if quick else 9, quick=quick)
-    found |= measure_world(4 if quick else 60)
-    found |= measure_times(3 if quick else 20)
-    if not arguments.without_exact:
-        exact = Trials.open(arguments.out / "exact_trials.jsonl", fresh=arguments.fresh)
-        found |= measure_exact(exact, 3 if quick else 60, 1.0 if quick else 10.0)
+    parts: dict[str, Callable[[], dict[str, float]]] = {
+        "guaranteed": lambda: measure_guaranteed(sure, 20 if quick else 1000),
+        "planted": lambda: measure_planted(40 if quick else 400),
+        "calibrated": lambda: measure_calibrated(
+            trials, 2 if quick else 15, (CHOSEN[1], UNSEEN[6]) if quick else None
+        ),
+        "beyond": lambda: measure_beyond(trials, 1 if quick else 9, quick=quick),
+        "pairs": lambda: measure_pairs(trials, 5 if quick else 100),
+        "world": lambda: measure_world(4 if quick else 60),
+        "times": lambda: measure_times(3 if quick else 20),
+        "exact": lambda: measure_exact(
+            Trials.open(
+                arguments.out / "exact_trials.jsonl", fresh=arguments.fresh, sources=digest_sources(EXACT)
+            ),
+            3 if quick else 60,
+            1.0 if quick else 10.0,
+        ),
+        "plan": lambda: measure_plan(1 if quick else 3),
+    }
+    found: dict[str, float] = {}
+    for part in arguments.part or parts:
+        found |= parts[part]()
     for name, value in found.items():
         print(f"{name}: {value:.6g}")
 
@@ -217,6 +244,28 @@ def measure_beyond(trials: Trials, releases: int, *, quick: bool) -> dict[str, f
     }
 
 
+def measure_pairs(trials: Trials, releases: int) -> dict[str, float]:
+    """The same for a triple of which all pairs were measured, few rows and much noise."""
+    shares = []
+    for rows, amount in SETTINGS:
+        lines: list[list[float]] = []
+        with progress(f"pairs {rows} {amount}", releases) as advance:
+            for k in range(releases):
+                lines += trials.fill(
+                    f"pairs/{rows}/{amount}/{k}",
+                    lambda: cover_triple(rows, amount, k),  # noqa: B023
+                )
+                advance()
+        given = np.array([line for line in lines if line[0] >= 0])
+        shares.append(float(given[:, 0].mean()))
+        print(
+            f"pairs of three attributes, {rows} rows, ε = {amount}: {len(lines)} asked, "
+            f"{1 - len(given) / len(lines):.2f} refused, {shares[-1]:.3f} hold, width {np.median(given[:, 1]):.4f}",
+            flush=True,
+        )
+    return {"coverage_pairs_min": min(shares), "coverage_pairs_max": max(shares)}
+
+
 def _measure_setting(
     trials: Trials, setting: Setting, releases: int, *, seen: bool, beyond: bool = False
 ) -> tuple[float, float] | None:
@@ -263,6 +312,30 @@ def measure_world(releases: int) -> dict[str, float]:
         f"{np.mean(table):.3f} of those about the table"
     )
     return {"coverage_world": float(np.mean(world))}
+
+
+def measure_plan(networks: int) -> dict[str, float]:
+    """Real widths over predicted ones, times how much more often than evenly what is given occurs.
+
+    A plan takes shares to be even and says so: with half the rows an interval is twice as wide.
+    """
+    found = {}
+    for learner in ("planned", "adaptive"):
+        worst = [1.0, 1.0]
+        for name, rows in PLANS[:networks]:
+            lines = np.array(compare_widths(name, rows, learner, 1))
+            common = lines[lines[:, 0] == 0]
+            raw = np.nanmedian(common[:, 2:], axis=0)
+            ratios = np.nanmedian(lines[:, 2:] * lines[:, 1:2], axis=0)
+            pairs = zip(worst, ratios.tolist(), strict=True)
+            worst = [max(pair, key=lambda ratio: abs(np.log(ratio))) for pair in pairs]
+            print(
+                f"plan {name:<6} {learner:<9}: real over predicted width, as is and the evidence common: guaranteed "
+                f"{raw[0]:.2f}, calibrated {raw[1]:.2f}; for the share of rows: {ratios[0]:.2f}, {ratios[1]:.2f}",
+                flush=True,
+            )
+        found[f"plan_guaranteed_{learner}"], found[f"plan_calibrated_{learner}"] = worst
+    return found
 
 
 def _compare_widths(lines: np.ndarray) -> float:

@@ -118,7 +118,7 @@ def test_a_search_answers_what_no_table_holds_from_all_of_them(
     (likely,) = ask(capsys, searched, "P(lung=yes | smoke=yes, bronc=yes)", "--interval", "calibrated")
     low, high = read_ends(likely)
     assert sure[0] < low < high < sure[1]
-    assert "made again from the network" in str(likely["meaning"])
+    assert "made again from the noisy tables" in str(likely["meaning"])
 
 
 def test_where_no_calibrated_interval_would_hold_the_guaranteed_one_is_shown(

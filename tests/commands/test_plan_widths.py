@@ -106,6 +106,9 @@ def test_a_search_predicts_widths_if_it_measures_what_is_asked(
     assert main([*command, "--json"]) == 0
     (width,) = json.loads(capsys.readouterr().out)["widths"]
     assert 0 < width["calibrated"] < width["guaranteed"] < 1
+    assert width["note"].endswith(
+        "if 0.5 of the rows have what is given; with fewer it is wider in proportion"
+    )
 
 
 def test_evidence_without_a_level_is_that_of_its_first() -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.compute.cliques.entropy import estimate_margins, fit_margins
+from discreet.compute.cliques.model import CliqueModel
 from discreet.networks.figures import compare, count
-from discreet.networks.intervals import resampled
+from discreet.networks.intervals import resampled, unseen
 from discreet.networks.intervals.resampled import Resampled, count_like, draw_releases
+from discreet.networks.intervals.unseen import HIDDEN, Sight
 from discreet.networks.network import Network
+from discreet.values.budget import Finite
 from discreet.values.errors import NetworkError
 
 NAMES = ("smoke", "lung", "bronc")
@@ -40,7 +46,7 @@ def network() -> Network:
 def remake(network: Network, draws: int = 10) -> Resampled:
     """Releases made again from it."""
     assert network.provenance is not None
-    return draw_releases(network.schema, network.dag, network.cpts, network.provenance, rng=1, draws=draws)
+    return draw_releases(network.schema, network.provenance, rng=1, draws=draws)
 
 
 def test_they_lie_within_guaranteed_ones_and_are_always_the_same(network: Network) -> None:
@@ -66,22 +72,60 @@ def test_a_count_that_no_table_holds_has_one_too(network: Network) -> None:
     sure = count(network, event)
     assert sure.lower is not None and sure.upper is not None
     assert found.lower is not None and found.upper is not None
-    assert sure.lower <= found.lower <= found.value <= found.upper < sure.upper
+    assert sure.lower <= found.lower < found.upper < sure.upper
 
 
-def test_what_was_not_measured_together_in_pairs_is_refused(network: Network) -> None:
-    """Of two pairs with the target one may be unmeasured, and widens the interval; not both."""
+def test_an_unmeasured_pair_adds_what_its_noise_would_have_hidden(network: Network) -> None:
+    """φ times the variance of chance, for the part of the other's rows that the evidence is; refused if it drowns."""
     made = remake(network)
     parts = [np.zeros((2, 2, 2)), np.zeros((2, 2, 2))]
-    parts[0][0, 0, 0] = parts[1][0, 1, 0] = 1.0
+    parts[0][0, 0, 0] = parts[1][0, 1, 0] = 1.0  # lung among those with smoke=yes, bronc=yes
     known = made.estimate(NAMES, parts, ["lung"], world=False)
-    one = replace(made, sets=tuple(held for held in made.sets if not held >= {"smoke", "lung"}))
+    sight = replace(made.sight, choice=20.0)  # all pairs were given, so none was chosen
+    one = replace(made, sets=tuple(held for held in made.sets if not held >= {"smoke", "lung"}), sight=sight)
     half = one.estimate(NAMES, parts, ["lung"], world=False)
     assert half.counts == pytest.approx(known.counts)
-    assert half.variance - known.variance == pytest.approx(made.noise * np.array([[0.5, -0.5], [-0.5, 0.5]]))
-    none = replace(one, sets=tuple(frozenset({name}) for name in NAMES))
-    with pytest.raises(NetworkError, match=r"smoke and lung were not measured together.*guaranteed"):
+    joint = next(made.model.margins([NAMES])).values  # smoke, lung, bronc
+    lung, smoke = joint.sum(axis=(0, 2)), joint.sum(axis=(1, 2))
+    bronc = joint[0, :, 0].sum() / smoke[0]
+    spread = np.sqrt(made.rows * np.outer(lung * (1 - lung), smoke)).sum()
+    off = HIDDEN * (2 * sight.price + sight.singles["lung"] + sight.singles["smoke"]) + sight.choice
+    hidden = (off / spread) ** 2 * bronc
+    a, b = known.counts
+    chance = a * b / (a + b) * np.array([[1, -1], [-1, 1]])
+    assert half.variance - known.variance == pytest.approx(hidden * chance, rel=1e-6)
+    none = replace(one, sight=replace(sight, price=made.rows / 3))
+    with pytest.raises(
+        NetworkError, match=r"lung and smoke were not measured together, and noise.*guaranteed"
+    ):
         none.estimate(NAMES, parts, ["lung"], world=False)
+
+
+@pytest.mark.parametrize("spend", [dc.PureDP("1"), dc.ZCDP("0.1")])
+def test_what_a_search_can_see_is_read_from_what_it_paid(spend: dc.PureDP | dc.ZCDP) -> None:
+    """The noise of pairs and of single attributes by their laws, that of a choice by its price; none, nothing."""
+    asia = dc.examples.asia()
+    rows = asia.sample(3_000, rng=1).arrow()
+    with dc.open_airlock(rows, asia.schema, budget=spend, unit="add-remove") as airlock:
+        network = dc.learn.adaptive(airlock, spend=spend, sets=[("smoke", "lung")], width=2)
+    known = network.provenance
+    assert known is not None
+    sight = Sight.of(known, 3_000)
+    pairs = [found for found in known.measurements if len(found.axes) == 2]
+    typical = np.median([found.law.variance**0.5 for found in pairs])
+    assert sight.price * 4**sight.power == pytest.approx(4 * typical)
+    held = [found for found in known.measurements if "lung" in found.axes]
+    left = 1 / sum(1 / (found.law.variance * found.cells / 2) for found in held)
+    assert sight.singles["lung"] == pytest.approx(2 * left**0.5)
+    epsilon = 2 / sight.choice  # of one choice, by an error that one row moves by 1
+    choice = epsilon if isinstance(spend, dc.PureDP) else epsilon**2 / 8
+    tables = sum(
+        float(found.cost.amounts[0]) for found in known.measurements if isinstance(found.cost, Finite)
+    )
+    assert tables + choice * len(known.details["choices"]) == pytest.approx(float(spend.amounts[0]))
+    blind = Sight.of(replace(known, details={**known.details, "choices": []}), 3_000)
+    with pytest.raises(NetworkError, match="would have hidden"):
+        blind.doubt(("lung", "smoke"), np.array([10.0, 90.0]), np.array([50.0, 50.0]))
 
 
 def test_a_given_graph_and_an_encoding_are_refused() -> None:
@@ -119,17 +163,67 @@ def test_an_interval_that_says_nothing_is_called_that(network: Network) -> None:
 
 
 @pytest.mark.slow
-def test_they_hold_as_often_as_they_say_and_not_without_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In 90 to 100 % of 60 releases; a twin that makes releases again without noise holds far less often."""
+def test_they_hold_as_often_as_they_say_and_twins_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In 78 and more of 100 releases; one twin makes releases again without noise, one from shrunk tables.
 
-    def rate(epsilon: str) -> float:
-        held = 0
-        for seed in range(60):
-            network, truth = search(1_000, seed, epsilon)
-            low, high = network.query("lung", GIVEN, intervals="calibrated").interval("yes")
-            held += low - 1e-9 <= truth <= high + 1e-9
-        return held / 60
+    At a coverage of 93 % fewer hold by chance once in three million times, at 95 % once in a billion. The same releases
+    are asked: the twins miss where ours holds in about 60 and 20 of 100, and 3 or fewer are as improbable.
+    """
 
-    assert 0.9 <= rate("0.5") <= 1.0
-    monkeypatch.setattr(resampled, "draw_noise", lambda law, shape, rng: np.zeros(shape))
-    assert rate("0.5") < 0.8
+    def fit_shrunk(
+        sizes: Any, noisy: Any, variances: Any, total: float | None = None
+    ) -> tuple[CliqueModel, float]:
+        margins, rows = estimate_margins(noisy, variances, {}, total)
+        return fit_margins(sizes, margins), rows
+
+    ways: list[dict[str, Any]] = [
+        {},
+        {"draw_noise": lambda law, shape, rng: np.zeros(shape)},
+        {"fit_tables": fit_shrunk},
+    ]
+    held = np.zeros((100, len(ways)), dtype=bool)
+    for seed in range(len(held)):
+        network, truth = search(1_000, seed, "0.5")
+        for k, changed in enumerate(ways):
+            with monkeypatch.context() as patch:
+                for name, twin in changed.items():
+                    patch.setattr(resampled, name, twin)
+                low, high = replace(network).query("lung", GIVEN, intervals="calibrated").interval("yes")
+            held[seed, k] = low - 1e-9 <= truth <= high + 1e-9
+    ours, *twins = held.T
+    assert ours.sum() >= 78
+    assert min((ours & ~twin).sum() for twin in twins) > 3
+
+
+@pytest.mark.slow
+def test_what_a_search_left_out_is_in_them_and_not_in_a_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten attributes that all depend a little on each other: of pairs that were not measured, 90 % and more hold.
+
+    A twin that believes that what was not measured is not there holds in about half.
+    """
+    names = [f"x{k}" for k in range(10)]
+    schema = dc.Schema.of({name: list("abcd") for name in names})
+    held: dict[Any, list[bool]] = {Sight.doubt: [], (lambda *_: 0.0): []}
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        common, pull = rng.normal(size=20_000), 0.25 * rng.uniform(0.5, 1.5, 10)
+        codes = {
+            name: np.digitize(pull[k] * common + rng.normal(size=20_000), [-0.5, 0.0, 0.5])
+            for k, name in enumerate(names)
+        }
+        rows = {name: np.array(list("abcd"), dtype=object)[found] for name, found in codes.items()}
+        with dc.open_airlock(rows, schema, budget=dc.PureDP("0.3"), unit="add-remove") as airlock:
+            network = dc.learn.adaptive(airlock, spend="0.3")
+        table = network._intervals.table()
+        for one, other in itertools.permutations(names, 2):
+            if table.answers([one, other]):
+                continue
+            truth = (codes[one][codes[other] == 0] == 0).mean()
+            for hidden, found in held.items():
+                monkeypatch.setattr(unseen.Sight, "doubt", hidden)
+                low, high = network.query(one, {other: "a"}, intervals="calibrated").interval("a")
+                found.append(bool(low <= truth <= high))
+    ours, twins = held.values()
+    assert len(ours) > 40
+    assert np.mean(ours) >= 0.9
+    assert np.mean(twins) < 0.85

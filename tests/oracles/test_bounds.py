@@ -11,8 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.compute.bounds.bracket import bound
+from discreet.compute.bounds.exact import Branching, divide
+from discreet.compute.bounds.inner import Elimination
+from discreet.compute.bounds.milp import Model, bound_cells
 from discreet.compute.bounds.outer import Induction, bound_below
 from discreet.compute.bounds.problem import list_orders, list_vertices, pose
+from discreet.networks import examples
 from discreet.values.errors import ImpossibleEvidence
 from discreet.values.graph import DAG
 from discreet.values.table import Table
@@ -175,6 +179,49 @@ def test_exact_is_exact(data: st.DataObject) -> None:
     scale = functions.max() - functions.min()
     assert np.abs(found.lower - exact[0]).max() <= 2e-6 * scale
     assert np.abs(found.upper - exact[1]).max() <= 2e-6 * scale
+
+
+def test_a_search_that_never_had_a_turn_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine time can be over before the first look: then the bounds are those from before."""
+    child = examples.load("child")
+    lower = [Table(found.axes, np.clip(found.values - 0.03, 0.0, 1.0)) for found in child.cpts]
+    upper = [Table(found.axes, np.clip(found.values + 0.03, 0.0, 1.0)) for found in child.cpts]
+    evidence = {"XrayReport": [0], "GruntingReport": [0], "CO2Report": [0]}
+    question = (child.dag, lower, upper, ["Disease"], np.eye(6)[1:2], evidence)
+    before = bound(*question)
+    monkeypatch.setattr(Branching, "run", lambda search, seconds: None)
+    starved = bound(*question, method="exact", seconds=0.01)
+    assert (starved.lower <= before.lower + CLOSE).all()
+    assert (starved.upper >= before.upper - CLOSE).all()
+    assert (starved.lower < starved.inner_lower).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_the_program_knows_how_likely_a_cell_can_be(data: st.DataObject) -> None:
+    """P(targets, evidence) of any network lies in its bounds, and these within the products of interval ends."""
+    dag, lower, upper = data.draw(credal_networks())
+    sizes = {name: table.values.shape[-1] for name, table in zip(dag.nodes, lower, strict=True)}
+    targets, functions, evidence = data.draw(questions(dag, sizes))
+    problem = pose(dag, lower, upper, targets, functions, evidence)
+    if problem.settled:
+        return
+    low, high = bound_cells(problem, range(len(problem.locals)), problem.targets) or (None, None)
+    assert low is not None and high is not None
+    elimination = Elimination(problem)
+    rng = np.random.default_rng(data.draw(st.integers(0, 999)))
+    drawn = [local.sets.choose(rng.random((20, *local.sets.lower.shape[1:]))) for local in problem.locals]
+    joint = elimination.run([elimination.factor(i, found) for i, found in enumerate(drawn)])[0]
+    assert (low - CLOSE <= joint).all() and (joint <= high + CLOSE).all()
+    model = Model(problem)
+    assert model.least <= joint.reshape(20, -1).sum(axis=1).min() + CLOSE
+    assert (model.units <= high + CLOSE).all()
+
+
+def test_a_bound_is_divided_by_the_least_probability_of_the_evidence() -> None:
+    """Of two networks with P(e) = 0.1 and 0.9 and E[1_e·(f − ½)] = −0.04 and −0.05, the first has E[f | e] = 0.1."""
+    assert divide(0.5, -0.05, 0.1) <= 0.1 < divide(0.5, -0.05, 0.9)
+    assert divide(0.5, -0.05, 0.0) == -np.inf
 
 
 def chain() -> tuple[DAG, list[Table], list[Table]]:

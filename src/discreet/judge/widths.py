@@ -63,7 +63,7 @@ def predict_width(preview: Preview, question: str) -> Width:
     network, note = _measure_together(preview.network, question)
     guaranteed, _ = _find_width(network, question, Intervals.GUARANTEED)
     calibrated, reason = _find_width(network, question, Intervals.CALIBRATED)
-    notes = [note, "" if calibrated is not None else reason.split(";")[0]]
+    notes = [note, _tell_share(network, question), "" if calibrated is not None else reason.split(";")[0]]
     return Width(question, guaranteed, calibrated, "; ".join(text for text in notes if text))
 
 
@@ -157,6 +157,18 @@ def _measure_together(network: Network, question: str) -> tuple[Network, str]:
     return replace(
         network, provenance=replace(known, measurements=tables)
     ), "if the search measures them together"
+
+
+def _tell_share(network: Network, question: str) -> str:
+    """How many of the rows are taken to have what is given; with fewer the interval is wider in proportion."""
+    asked = parse(read_loosely(question, network.schema))
+    first = asked.first if isinstance(asked, WrittenFigure) else asked
+    schema, share = network.schema, 1.0
+    for name, levels in first.list_evidence(schema).items():
+        share *= (1 if isinstance(levels, str) else len(levels)) / schema[name].size
+    if share == 1.0:
+        return ""
+    return f"if {share:.2g} of the rows have what is given; with fewer it is wider in proportion"
 
 
 def _amount(table: Measurement) -> Fraction:

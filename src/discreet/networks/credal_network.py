@@ -40,6 +40,8 @@ from discreet.values.schema import Schema
 from discreet.values.table import Array, Table
 from discreet.values.text import show
 
+MOST_LETTERS = 1000
+"""The longest text that a file may put beside every answer."""
 CREDAL_NETWORK = Kind(
     "a credal network", "discreet-credal-network", ("schema", "parents", "lower", "upper", "meaning")
 )
@@ -93,8 +95,11 @@ class CredalNetwork:
     def from_json(cls, document: object) -> CredalNetwork:
         """The credal network that `to_json` described; anything else is refused before a table is made."""
         found = CREDAL_NETWORK.check(document)
-        if not isinstance(found["meaning"], str):
-            raise FormatError(f"the meaning must be text, not {show(found['meaning'])}")
+        meaning = found["meaning"]
+        if not isinstance(meaning, str) or len(meaning) > MOST_LETTERS or not meaning.isprintable():
+            raise FormatError(
+                f"the meaning must be one line of at most {MOST_LETTERS} printable characters, not {show(meaning)}"
+            )
         schema = Schema.from_json(found["schema"])
         dag = restore_graph(found["parents"], schema)
         low, high = (restore_tables(found[what], what, dag, schema) for what in ("lower", "upper"))

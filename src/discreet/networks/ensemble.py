@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.compute.augmentation import PULL, draw_counts
+from discreet.compute.cliques.entropy import fit_margins
 from discreet.compute.consistency import settle, weigh_by_precision
-from discreet.compute.entropy import fit_margins
 from discreet.compute.sampling import Seed
 from discreet.networks.intervals.calibrated import find_home
 from discreet.networks.intervals.ends import explain_lack

@@ -113,22 +113,23 @@ def _search(
 
     All get a first look; the time that easy ones leave over is for the hard ones, which go on where they were.
     """
-    from discreet.compute.bounds.exact import Search
+    from discreet.compute.bounds.exact import Branching, Search
 
     inductions, best = outer
     ends = zip(functions, best, known[0].tolist(), known[1].tolist(), strict=True)
     searches = [
-        Search(inductions[k], elimination, function, low, high, precision) for function, k, low, high in ends
+        Search(Branching(inductions[k], elimination, function, low, high, precision))
+        for function, k, low, high in ends
     ]
-    spans = [precision * float(function.max() - function.min()) for function in functions]
     deadline = time.monotonic() + seconds * len(functions)
     for part in (FIRST_LOOK, 1.0, 1.0):
-        left = [one for one, span in zip(searches, spans, strict=True) if one.upper - one.lower > span]
+        left = [one for one in searches if not one.done]
         for k, one in enumerate(left):
             share = part * (deadline - time.monotonic()) / (len(left) - k)
             if share > 0:
                 one.run(share)
-    return np.array([one.lower for one in searches]), np.array([one.upper for one in searches])
+    lower, upper = zip(*(one.bracket for one in searches), strict=True)
+    return np.array(lower), np.array(upper)
 
 
 def plan_elimination(problem: Problem, batch: int) -> Elimination | None:

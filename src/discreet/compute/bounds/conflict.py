@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.compute.bounds.outer import Induction, Message, Summation, Tape
-from discreet.compute.bounds.problem import ConditionalSets, Floats
+from discreet.compute.bounds.problem import ConditionalSets, Floats, expect
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,16 @@ def find_conflicts(
         shares = [low[..., None], high[..., None]]
         if here is not None and step.node is not None:
             contexts = tuple(k + 1 for k, size in enumerate(step.parents) if size == 1)
-            slope = (shares[0] * record.low + shares[1] * record.high).sum(axis=contexts, keepdims=True)
-            picked = here.choose(slope)
-            least = low * here.minimise(record.low)
+            slope = shares[0] * record.low
+            least = low * record.made[0]
             if not step.signed:
-                least = least + high * here.maximise(record.high)
-            worth[step.node] = (picked * slope).sum(axis=(*contexts, -1)) - least.sum(axis=contexts)
+                slope = slope + shares[1] * record.high
+                least = least + high * record.made[1]
+            slope = slope.sum(axis=contexts, keepdims=True)
+            picked = here.choose(slope)
+            worth[step.node] = (expect(picked, slope) - least.sum(axis=contexts, keepdims=True)).squeeze(
+                contexts
+            )
             common[step.node] = picked.squeeze(axis=contexts)
             # From here on the common choice counts: another one that is as good may lead to other contexts.
             shares = [(share * picked)[..., step.allowed] for share in shares]
@@ -89,7 +93,7 @@ def _weigh_apart(
     slope = local.embed(low + high)
     picked = sets.choose(slope)
     chosen = least if local.observed else least.sum(axis=-1)
-    return (picked * slope).sum(axis=-1) - chosen, picked
+    return expect(picked, slope) - chosen, picked
 
 
 def _pass_down(

@@ -5,13 +5,14 @@ all its children are in. A cell g(c) that meets a conditional with vertices v sp
 one binary b_v for each vertex, which is exact as linear constraints: Σ_v z_v(c) = g(c) and L(c)·b_v ≤ z_v(c)
 ≤ U(c)·b_v with bounds L ≤ g ≤ U. The new cells are Σ_v v(x)·z_v(c). Without the integrality the shares can
 stray from b_v·g(c) only as far as U and L are apart, so the relaxation is tight to second order in the width
-of the intervals.
+of the intervals. Products of interval ends forget that conditionals sum to 1, so L and U come from backward induction,
+too (`bound_cells`).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import log2
 from typing import Any
@@ -19,7 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.compute.bounds.problem import Floats, Problem, list_vertices
+from discreet.compute.bounds.outer import Induction
+from discreet.compute.bounds.problem import Direction, Floats, Problem, list_orders, list_vertices
 from discreet.values.errors import TooLarge
 from discreet.values.table import count_cells
 
@@ -28,6 +30,12 @@ MOST_CELLS = 4_000
 
 MOST_VERTICES = 40
 """The most vertices of a conditional that become binaries."""
+
+MOST_WORK = 2**22
+"""The most cells that backward induction works through for the bounds of one running table: a tenth of a second."""
+
+ROUNDED = 1e-9
+"""Such bounds are moved outwards by this part, a thousand times what rounding can do to them."""
 
 TRIES = 8
 """How many orders are drawn to keep the frontier small."""
@@ -87,6 +95,7 @@ class Model:
         self.program = Program()
         self.choices: dict[tuple[int, int], tuple[list[int], Floats]] = {}
         self._waiting = count_children(problem)
+        self._added: list[int] = []
         one = np.array(self.program.add_column(1.0, 1.0), dtype=np.intp).reshape(())
         frontier = Frontier([], one, np.ones(()), np.ones(()))
         for i in order_forward(problem):
@@ -94,6 +103,8 @@ class Model:
         back = [frontier.axes.index(name) for name in problem.targets]
         self.columns = frontier.columns.transpose(back)
         self.units = frontier.high.transpose(back)
+        self.least = float(frontier.low.sum())
+        """No network gives the evidence a smaller probability."""
 
     def _add(self, i: int, frontier: Frontier) -> Frontier:
         """The frontier after the i-th node came in, and whatever has no children left went out."""
@@ -125,6 +136,11 @@ class Model:
                     entries[share] = entries.get(share, 0.0) + float(vertex[code]) * unit
                 found.low[cell] += frontier.low[context] * low[r, code]
                 found.high[cell] += frontier.high[context] * high[r, code]
+        self._added.append(i)
+        known = bound_cells(problem, self._added, axes)
+        if known is not None:
+            np.maximum(found.low, known[0], out=found.low)
+            np.minimum(found.high, known[1], out=found.high)
         for cell, entries in terms.items():
             unit = float(found.high[cell])
             if unit > 0.0:
@@ -163,6 +179,38 @@ class Model:
             shares.append(share)
         self.program.add_constraint([*((share, 1.0) for share in shares), (column, -1.0)], 0.0, 0.0)
         return shares
+
+
+def bound_cells(problem: Problem, added: Sequence[int], axes: Sequence[str]) -> tuple[Floats, Floats] | None:
+    """The least and the greatest P(axes, evidence) of the nodes added so far, from outside; None if that is much work.
+
+    It is E[1_e·f] for the indicator f of each cell: V of backward induction at μ = 0, and that of −f.
+    """
+    nodes = tuple(problem.locals[i] for i in sorted(added))
+    sizes = {local.name: problem.sizes[local.name] for local in nodes if not local.observed}
+    shape = [problem.sizes[name] for name in axes]
+    cells = count_cells(shape)
+    functions = np.eye(cells).reshape(cells, *shape)
+    part = Problem(nodes, sizes, tuple(axes), functions)
+    if not axes:
+        return None
+    found: tuple[Floats, Floats] | None = None
+    for order in list_orders(part, len(Direction)):
+        induction = Induction(part, order, MOST_WORK)
+        if induction.coarse or induction.cells * cells > MOST_WORK:
+            continue
+        sets = [local.sets for local in nodes]
+        spread = induction.spread(sets)
+        messages = induction.listen(sets, spread)
+        low, high = (
+            sign * induction.descend(sign * functions, np.zeros(cells), messages, spread)[0]
+            for sign in (1, -1)
+        )
+        for key in induction.unmet:
+            low, high = low * messages[key][0].min(), high * messages[key][1].max()
+        low, high = low.reshape(shape) * (1.0 - ROUNDED), high.reshape(shape) * (1.0 + ROUNDED)
+        found = (low, high) if found is None else (np.maximum(low, found[0]), np.minimum(high, found[1]))
+    return found
 
 
 def count_children(problem: Problem) -> dict[str, int]:

@@ -43,6 +43,7 @@ from discreet.compute.bounds.problem import (
     Floats,
     LevelSets,
     Problem,
+    expect,
     list_orders,
     order_greedily,
     pose,
@@ -106,6 +107,8 @@ class Record:
     low: Floats
     high: Floats
     """The functions over all levels of the variable; both are V if it was signed."""
+    made: Message
+    """What was made of the two."""
     before: Floats | None
     """V before it met the messages."""
     message: Floats | None
@@ -221,13 +224,13 @@ class Induction:
             low, high = self._multiply(step, pool)
             here = spread[t]
             if here is None or step.node is None:
-                made = low.sum(axis=-1), high.sum(axis=-1)
+                made = np.einsum("...k->...", low), np.einsum("...k->...", high)
             else:
                 low, high = (self.problem.locals[step.node].embed(end) for end in (low, high))
                 made = here.minimise(low), here.maximise(high)
             pool[len(self.problem.locals) + t] = made
             if tape is not None:
-                tape[t] = Record(low, high, None, None)
+                tape[t] = Record(low, high, made, None, None)
         return pool
 
     def descend(
@@ -261,13 +264,14 @@ class Induction:
             if step.node is not None:
                 local = self.problem.locals[step.node]
                 values, weights = (local.embed(found) for found in (values, weights))
-            if tape is not None:
-                tape[t] = Record(values, values, before, chosen)
+            whole = values
             if here is None:
-                values, weights = values.sum(axis=-1), weights.sum(axis=-1)
+                values, weights = (np.einsum("...k->...", found) for found in (values, weights))
             else:
                 picked = here.choose(values)
-                values, weights = (picked * values).sum(axis=-1), (picked * weights).sum(axis=-1)
+                values, weights = expect(picked, values), expect(picked, weights)
+            if tape is not None:
+                tape[t] = Record(whole, whole, (values, values), before, chosen)
         return values, weights
 
     def _multiply(self, step: Summation, pool: dict[int, Message]) -> Message:

@@ -11,7 +11,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
 from math import log2
 
@@ -90,6 +90,11 @@ def list_vertices(lower: Floats, upper: Floats) -> Floats:
     return np.array(found)
 
 
+def expect(weights: Floats, values: Floats) -> Floats:
+    """Σ weights·values over the last axis: numpy's product and sum take four times as long where levels are few."""
+    return np.asarray(np.einsum("...k,...k->...", weights, values))
+
+
 class Shape(StrEnum):
     """What a conditional's set looks like, because two common shapes are optimised without sorting."""
 
@@ -158,17 +163,18 @@ class ConditionalSets:
     def minimise(self, values: Floats) -> Floats:
         """min Σ p·values over each set."""
         if self.shape is Shape.POINT:
-            return np.asarray((self.lower * values).sum(axis=-1))
+            return expect(self.lower, values)
         if self.shape is Shape.BINARY:
-            return np.asarray((self.choose(values) * values).sum(axis=-1))
+            return expect(self.choose(values), values)
         if self.shape is Shape.SIMPLEX:
-            return np.asarray((self.lower * values).sum(axis=-1) + self.spare * values.min(axis=-1))
+            least = reduce(np.minimum, np.moveaxis(values, -1, 0))
+            return np.asarray(expect(self.lower, values) + self.spare * least)
         if values.shape[-1] <= FEW_LEVELS:
-            return np.asarray(((self.lower + self._place(values)) * values).sum(axis=-1))
+            return expect(self.lower + self._place(values), values)
         values = self._meet(values)
         order = np.argsort(values, axis=-1)
         placed = self._fill(order) * np.take_along_axis(values, order, axis=-1)
-        return np.asarray((self.lower * values).sum(axis=-1) + placed.sum(axis=-1))
+        return np.asarray(expect(self.lower, values) + placed.sum(axis=-1))
 
     def maximise(self, values: Floats) -> Floats:
         """max Σ p·values over each set."""

@@ -248,7 +248,7 @@ class IntervalPolicy:
                     f"no calibrated intervals: {reason[:1].lower()}{reason[1:-1]}, so how far the network's guess is "
                     f"off cannot be told; {INSTEAD}"
                 )
-            self._resampled = draw_releases(self.schema, self.dag, self.cpts, known, rng=SEED)
+            self._resampled = draw_releases(self.schema, known, rng=SEED)
         return self._resampled
 
     def _find_reason(self, kind: Intervals | None, of: Whose, levels: int, soft: bool) -> str | None:

@@ -17,7 +17,7 @@ ASK = 'ask for them with intervals="guaranteed" (--interval guaranteed)'
 SLOW = f"No intervals: they would take more than a second here; {ASK}."
 IMPOSSIBLE = "No intervals: without the noise, this evidence would most likely be impossible."
 SOFT = "they are not worked out for evidence that is given as a likelihood"
-REMADE = "Its error is judged by releases that were made again from the network."
+REMADE = "Its error is judged by releases that were made again from the noisy tables."
 
 
 def state_cover(coverage: float, provenance: Provenance | None, *, world: bool) -> str:
