@@ -36,6 +36,8 @@ TABLES = ("adult", "titanic", "nltcs", "salary", "adult_coarse", "msnbc", "fire"
 """adult_coarse is the table of paper 004, with at most 42 levels an attribute; the others are those of AIM's family."""
 UNSEEN = ("salary", "msnbc", "fire")
 """Tables that had no part in the choice of any constant of the search."""
+WIDE = ("wide110", "wide300")
+"""Made-up tables of so many attributes, for time and memory alone: 50 000 rows, each attribute like the one before."""
 EPSILONS = ("0.1", "1", "10")
 TRIPLES = 100
 NETWORK_CELLS = 2**20
@@ -65,6 +67,8 @@ def read_codes(folder: Path, name: str) -> tuple[dict[str, int], Codes]:
     """The sizes and the codes of a table."""
     import pyarrow.csv
 
+    if name in WIDE:
+        return make_wide(int(name.removeprefix("wide")))
     if name in ("nltcs", "adult_coarse"):
         from _paper004_data import read_data
 
@@ -81,6 +85,38 @@ def read_codes(folder: Path, name: str) -> tuple[dict[str, int], Codes]:
     return sizes, {column: rows[column].to_numpy() for column in sizes}
 
 
+def make_wide(attributes: int, rows: int = 50_000) -> tuple[dict[str, int], Codes]:
+    """Attributes of 2 to 10 levels, half of whose rows follow the attribute before."""
+    rng = np.random.default_rng(1)
+    sizes = {f"q{i}": int(rng.integers(2, 11)) for i in range(attributes)}
+    codes: Codes = {}
+    before = np.zeros(rows, dtype=np.int16)
+    for name, size in sizes.items():
+        drawn = rng.integers(0, size, rows)
+        before = codes[name] = np.where(rng.random(rows) < 0.5, before % size, drawn).astype(np.int16)
+    return sizes, codes
+
+
+def say_effort(folder: Path, table: str, budget: str, epsilon: str) -> str:
+    """What `plan` says beforehand of the time and memory of a search."""
+    from discreet.judge.preview import rehearse
+    from discreet.values.schema import Schema
+
+    sizes, codes = read_codes(folder, table)
+    schema = Schema.of({name: range(size) for name, size in sizes.items()})
+    rows = len(next(iter(codes.values())))
+    return str(rehearse(schema, None, spend=read_spend(budget, epsilon), rows=rows).effort)
+
+
+def read_spend(budget: str, epsilon: str):  # type: ignore[no-untyped-def]
+    """The pure ε, or the ρ that (ε, δ) affords."""
+    from discreet.values.budget import ZCDP, ApproxDP, PureDP, afford_zcdp
+
+    if budget == "rho":
+        return ZCDP(f"{float(afford_zcdp(ApproxDP(epsilon, DELTA)).rho):.9f}")
+    return PureDP(epsilon)
+
+
 def pick_triples(names: list[str]) -> list[tuple[str, ...]]:
     """The triples that AIM's figures are means over."""
     every = list(itertools.combinations(names, 3))
@@ -92,15 +128,36 @@ def fit(sizes: dict[str, int], codes: Codes, budget: str, epsilon: str):  # type
     """Our default search."""
     from discreet.entrance import open_airlock
     from discreet.learning.adaptive import adaptive
-    from discreet.values.budget import ZCDP, ApproxDP, PureDP, afford_zcdp
     from discreet.values.schema import Schema
 
-    spend = PureDP(epsilon)
-    if budget == "rho":
-        spend = ZCDP(f"{float(afford_zcdp(ApproxDP(epsilon, DELTA)).rho):.9f}")
+    spend = read_spend(budget, epsilon)
     schema = Schema.of({name: range(size) for name, size in sizes.items()})
     with open_airlock(codes, schema, budget=spend) as airlock:
         return adaptive(airlock, spend=spend)
+
+
+def try_merging(folder: Path, table: str, budget: str, epsilon: str, bins: int, seed: int) -> float:
+    """The error of balanced rows where levels are merged into so many bins; see `_merged_levels`."""
+    from _merged_levels import draw_merged
+    from discreet.entrance import open_airlock
+    from discreet.learning.adaptive import adaptive
+    from discreet.values.budget import ZCDP, PureDP
+    from discreet.values.schema import Schema
+
+    def learn(fewer: dict[str, int], merged: Codes, amount: float):  # type: ignore[no-untyped-def]
+        spend = ZCDP(f"{amount:.9f}") if budget == "rho" else PureDP(f"{amount:.9f}")
+        schema = Schema.of({name: range(size) for name, size in fewer.items()})
+        with open_airlock(merged, schema, budget=spend) as airlock:
+            return adaptive(airlock, spend=spend)
+
+    sizes, codes = read_codes(folder, table)
+    amount = float(read_spend(budget, epsilon).amounts[0])
+    drawn = draw_merged(sizes, codes, amount, budget == "epsilon", bins, learn, seed)
+    apart = [
+        np.abs(count_shares(codes, sizes, members) - count_shares(drawn, sizes, members)).sum() / 2
+        for members in pick_triples(list(sizes))
+    ]
+    return float(np.mean(apart))
 
 
 def work(folder: Path, table: str, budget: str, epsilon: str, seed: int) -> Run:
@@ -162,24 +219,41 @@ def train(folder: Path, table: str, seed: int) -> tuple[float, float]:
     return float(np.mean(scores[::2])), float(np.mean(scores[1::2]))
 
 
-def run_all(folder: Path, jobs: list[tuple[str, str, str, int]], out: Path) -> list[Run]:
-    """Every job in a process of its own; what was found is written after each."""
-    runs: list[Run] = []
+def run_all(folder: Path, jobs: list[tuple[str, str, str, int]], path: Path) -> list[Run]:
+    """Every job in a process of its own, unless the file has it; what was found is added there at once."""
+    runs = read_runs(path)
+    done = {(run.table, run.budget, run.epsilon, run.seed) for run in runs}
     with progress("fits", len(jobs)) as advance:
         for job in jobs:
-            task = [sys.executable, str(HERE / "aim.py"), "--data", str(folder), "--one", *map(str, job)]
-            told = subprocess.run(task, capture_output=True, text=True, check=False)
+            if job not in done:
+                task = [sys.executable, str(HERE / "aim.py"), "--data", str(folder), "--one", *map(str, job)]
+                told = subprocess.run(task, capture_output=True, text=True, check=False)
+                if told.returncode != 0:
+                    print(f"{job}: {told.stderr.strip()[-300:]}", file=sys.stderr, flush=True)
+                    continue
+                runs.append(Run(**json.loads(told.stdout.splitlines()[-1])))
+                print(runs[-1], file=sys.stderr, flush=True)
+                with path.open("a", newline="", encoding="utf-8") as file:
+                    writer = csv.DictWriter(file, fieldnames=list(asdict(runs[-1])))
+                    if file.tell() == 0:
+                        writer.writeheader()
+                    writer.writerow(asdict(runs[-1]))
             advance()
-            if told.returncode != 0:
-                print(f"{job}: {told.stderr.strip()[-300:]}", file=sys.stderr, flush=True)
-                continue
-            runs.append(Run(**json.loads(told.stdout.splitlines()[-1])))
-            print(runs[-1], file=sys.stderr, flush=True)
-            with (out / "aim.csv").open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, fieldnames=list(asdict(runs[0])))
-                writer.writeheader()
-                writer.writerows(map(asdict, runs))
     return runs
+
+
+def read_runs(path: Path) -> list[Run]:
+    """What an earlier run of this benchmark found, so that it can be made in pieces."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [
+            Run(
+                found["table"], found["budget"], found["epsilon"], int(found["seed"]),
+                *(float(found[name]) for name in list(found)[4:]),
+            )
+            for found in csv.DictReader(file)
+        ]  # fmt: skip
 
 
 def read_figures(folder: Path) -> dict[tuple[str, str], dict[str, float]]:
@@ -248,10 +322,12 @@ def main() -> None:
         "--quick", action="store_true", help="one run where AIM's figures are there, at ε = 1"
     )
     parser.add_argument("--data", type=Path, default=HERE.parents[1] / "shared" / "data")
-    parser.add_argument("--tables", nargs="*", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--tables", nargs="*", choices=(*TABLES, *WIDE), default=list(TABLES))
     parser.add_argument("--epsilons", nargs="*", default=list(EPSILONS))
+    parser.add_argument("--budgets", nargs="*", choices=("rho", "epsilon"), default=["rho", "epsilon"])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=Path("results"))
+    parser.add_argument("--merged", type=int, metavar="BINS", help="only try levels merged into so many bins")
+    parser.add_argument("--out", type=Path, default=Path("results"), help="aim.csv there is added to")
     parser.add_argument(
         "--one", nargs=4, metavar=("TABLE", "BUDGET", "EPSILON", "SEED"), help=argparse.SUPPRESS
     )
@@ -260,19 +336,36 @@ def main() -> None:
         table, budget, epsilon, seed = arguments.one
         print(json.dumps(asdict(work(arguments.data, table, budget, epsilon, int(seed)))))
         return
+    if arguments.merged:
+        for table, epsilon, budget in itertools.product(
+            arguments.tables, arguments.epsilons, arguments.budgets
+        ):
+            errors = [
+                try_merging(arguments.data, table, budget, epsilon, arguments.merged, seed)
+                for seed in range(arguments.repeats)
+            ]
+            print(f"merged_{table}_{budget}_{epsilon}: {np.mean(errors):.4f}", flush=True)
+        return
     arguments.out.mkdir(parents=True, exist_ok=True)
     figures = read_figures(arguments.data)
+    path = arguments.out / "aim.csv"
     if arguments.quick:
+        path = arguments.out / "aim-quick.csv"
+        path.unlink(missing_ok=True)
         jobs = [(table, "rho", epsilon, 0) for table, epsilon in figures if epsilon == "1"]
     else:
         jobs = [
             (table, budget, epsilon, seed)
+            for seed in range(arguments.repeats)
             for table in arguments.tables
             for epsilon in arguments.epsilons
-            for budget in ("rho", "epsilon")
-            for seed in range(arguments.repeats)
+            for budget in arguments.budgets
         ]
-    show(run_all(arguments.data, jobs, arguments.out), figures)
+    runs = run_all(arguments.data, jobs, path)
+    show([run for run in runs if run.table not in WIDE], figures)
+    for run in (run for run in runs if run.table in WIDE and (run.table, run.budget, run.epsilon, 0) in jobs):
+        said = say_effort(arguments.data, run.table, run.budget, run.epsilon)
+        print(f"{run.table}_{run.budget}: {run.seconds:.1f} s, {run.peak_mb:.0f} MB; said before: {said}")
     trained = [train(arguments.data, table, 0) for table in (("nltcs",) if arguments.quick else TARGETS)]
     for table, (real, synthetic) in zip(("nltcs",) if arguments.quick else TARGETS, trained, strict=True):
         print(f"auc_true_{table}: {real:.4f}")

@@ -112,6 +112,7 @@ RELEASES = {
     "posterior-sample": ["--learner", "posterior-sample", "--epsilon", "8"],
     "map": ["--learner", "map", "--prior", "1/2", "--rho", "1"],
     "adaptive": ["--epsilon", "2"],
+    "adaptive-noisy": ["--epsilon", "1/4"],
     "adaptive-rho": ["--rho", "1/2"],
     "adaptive-typed": ["--epsilon", "4"],
     "privbayes": ["--learner", "privbayes", "--epsilon", "2"],

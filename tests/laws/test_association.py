@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.compute.association import expect_association
-from discreet.compute.smoothing import score_levels, shrink_cells
+from discreet.compute.association import expect_association, keep_correlation
+from discreet.compute.smoothing import estimate_tables, score_levels, shrink_cells
 from discreet.values.schema import Attribute, Schema
 from discreet.values.table import Array, Table
 
@@ -20,10 +20,10 @@ def make_pair(strength: float) -> Array:
     return np.asarray(ROWS * near / near.sum())
 
 
-def correlate(table: Array) -> float:
+def correlate(table: Array, scores: Array = SCORES) -> float:
     shares = table / table.sum()
     one, other = shares.sum(axis=1), shares.sum(axis=0)
-    ends = SCORES - one @ SCORES, SCORES - other @ SCORES
+    ends = scores - one @ scores, scores - other @ scores
     return float(ends[0] @ shares @ ends[1] / np.sqrt((one @ ends[0] ** 2) * (other @ ends[1] ** 2)))
 
 
@@ -68,8 +68,39 @@ def test_nothing_to_go_by_leaves_independence() -> None:
     assert expect_association(around, around, 0.0, [SCORES, SCORES]) is around
     empty = np.zeros((LEVELS, LEVELS))
     assert expect_association(around, empty, 1.0, [SCORES, SCORES]) is empty
-    alike = np.full(LEVELS, 3.0)
-    assert expect_association(around + 9.0, around, 1.0, [alike, SCORES]) is around
+    nothing = np.full(LEVELS, np.nan)
+    assert expect_association(around + 9.0, around, 1.0, [nothing, SCORES]) is around
+    assert keep_correlation(around, around + 9.0, 1.0, [np.full(LEVELS, 3.0), SCORES]) is around
+    assert keep_correlation(around, around + 9.0, 0.0, [SCORES, SCORES]) is around
+
+
+def test_rare_levels_far_out_do_not_drown_a_correlation() -> None:
+    """Delays: most are small, few are large; the worst of ten tables is nearer than noisy ones are on average."""
+    ends = np.concatenate([np.arange(14.0), [16, 20, 25, 32, 40, 60]])
+    shares = np.concatenate([np.full(14, 1.0), [0.6, 0.4, 0.25, 0.15, 0.1, 0.05]])
+    near = np.outer(shares, shares) * np.exp(-((ends[:, None] - ends) ** 2) / (20 + ends[:, None] + ends))
+    true, scores = ROWS * near / near.sum(), {"a": ends, "b": ends}
+    off: dict[str, list[float]] = {"raw": [], "kept": []}
+    for seed in range(10):
+        noisy = true + np.random.default_rng(seed).laplace(0.0, DEVIATION / 2**0.5, true.shape)
+        (kept,) = estimate_tables(
+            [Table(("a", "b"), noisy)], [DEVIATION**2], {"a": LEVELS, "b": LEVELS}, rounds=5, scores=scores
+        )
+        for name, values in (("raw", np.maximum(noisy, 0.0)), ("kept", kept.values)):
+            off[name].append(abs(correlate(values, ends) - correlate(true, ends)))
+    assert max(off["kept"]) < np.mean(off["raw"]) and np.mean(off["kept"]) < 0.1
+
+
+def test_a_tilted_table_keeps_its_margins_and_comes_nearer_to_the_noisy_moment() -> None:
+    true = make_pair(0.1)
+    flat = make_pair(0.08)
+    flat *= (true.sum(axis=1) / flat.sum(axis=1))[:, None]
+    kept = keep_correlation(flat, true, 1.0, [SCORES, SCORES])
+    assert abs(correlate(kept) - correlate(true)) < 0.3 * abs(correlate(flat) - correlate(true))
+    assert kept.sum(axis=1) == pytest.approx(flat.sum(axis=1), rel=1e-3) and (kept >= 0).all()
+    assert correlate(keep_correlation(flat, true, 1e9, [SCORES, SCORES])) == pytest.approx(
+        correlate(flat), abs=1e-3
+    )
 
 
 def test_scores_are_middles_of_levels_in_order() -> None:

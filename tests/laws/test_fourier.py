@@ -171,6 +171,13 @@ def test_naive_bayes_costs_less_than_printed() -> None:
     assert statistics(sizes, closure).l1(Unit.REPLACE_ONE) == 64
 
 
+def test_a_complete_graph_costs_half_of_what_is_printed() -> None:
+    """[002, Cor. 2] All 2^d subsets: any two rows differ in half of the characters, by 2 each."""
+    sizes = dict.fromkeys("abcd", 2)
+    closure = close_downward([tuple("abcd")])
+    assert statistics(sizes, closure).l1(Unit.REPLACE_ONE) == len(closure) == 16  # 2|N_I| is 32
+
+
 def test_the_scale_is_the_sensitivity_over_epsilon() -> None:
     asked = statistics({"a": 2, "b": 2}, close_downward([("a", "b")]))
     sizes = {"a": 2, "b": 2}

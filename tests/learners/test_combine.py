@@ -14,8 +14,9 @@ import pytest
 import discreet as dc
 from discreet.doors.cli import main
 from discreet.learning.custodians.agreement import Agreement
-from discreet.networks.formats.release import format_release, parse_release, read_release
+from discreet.networks.formats.release import RELEASE, format_release, parse_release, read_release
 from discreet.networks.provenance import join_budgets
+from discreet.values import patience
 from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP, imply_zcdp
 from discreet.values.errors import FormatError
 from discreet.values.laws.sums import NoiseSum
@@ -84,9 +85,10 @@ def test_intervals_verification_report_explorer_and_statement_are_those_of_the_s
 
 
 def spoil(path: Path, change: Callable[[dict[str, Any]], Any], out: Path) -> Path:
+    """A changed document as discreet would have written it, so that its spelling gives nothing away."""
     document = json.loads(path.read_text("utf-8"))
     change(document)
-    out.write_text(json.dumps(document), "utf-8")
+    out.write_text(RELEASE.format_text(document), "utf-8")
     return out
 
 
@@ -115,7 +117,8 @@ def test_a_forged_part_is_refused_in_one_line(
     ]
     assert main(told) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"error: {forged}: ") and error.count("\n") == 1
+    assert error.startswith(f"error: {forged}") and error.count("\n") == 1
+    assert "white space" not in error
     assert not (tmp_path / "x.json").exists()
 
 
@@ -194,6 +197,38 @@ def test_signatures_tell_a_forgery_that_adds_up(place: Path, tmp_path: Path) -> 
     dc.sign(tmp_path / "west.json", tmp_path / "north.key")
     with pytest.raises(FormatError, match=r"west\.json and .*north\.json are signed by one key"):
         dc.combine([tmp_path / f"{name}.json" for name in NAMES], keys=keys)
+
+
+def test_a_part_is_read_once_for_content_check_and_signature(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of other rows, exchanged for the signed one after it was read, does not pass for it."""
+    from discreet.judge.trust import doubt
+    from discreet.networks.formats.signature import make_keys
+    from discreet.values.files import read_bytes
+
+    path, key = tmp_path / "north.json", make_keys(tmp_path / "north.key")
+    signed = shutil.copy(place / "north.json", path).read_bytes()
+    dc.sign(path, tmp_path / "north.key")
+    shutil.copy(place / "south.json", path)
+
+    def read_and_exchange(given: Path, limit: int) -> bytes:
+        found = read_bytes(given, limit)
+        path.write_bytes(signed)
+        return found
+
+    monkeypatch.setattr(doubt, "read_bytes", read_and_exchange)
+    with pytest.raises(FormatError, match=r"north\.json: refused, signature"):
+        dc.combine([path], keys=[key])
+
+
+def test_parts_that_take_too_long_are_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strangers wrote them: all of them together have the time that `discreet verify` has."""
+    ticks = iter(range(10**6))
+    monkeypatch.setattr(patience.time, "process_time", lambda: float(next(ticks)))
+    monkeypatch.setenv("DISCREET_SECONDS", "10")
+    with pytest.raises(FormatError, match=r"\.json: refused, nothing is wrong .* not checked: numbers"):
+        dc.combine(list_parts(place))
 
 
 def test_one_answer_under_two_names_is_refused(place: Path, tmp_path: Path) -> None:

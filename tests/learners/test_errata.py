@@ -80,6 +80,36 @@ def test_a_co_parent_can_depend_on_the_node() -> None:
     assert np.abs(marginals[0] - marginals[1]).sum() > 0.4
 
 
+def test_a_node_moves_what_lies_outside_of_its_blanket() -> None:
+    """[000, Sec. 3.4] X → Y → Z: Z is no part of X's blanket {Y}, and P(Z) moves with P(X)."""
+    follow = np.array([[0.9, 0.1], [0.2, 0.8]])
+    moved = [(np.array([1 - x, x]) @ follow @ follow)[0] for x in (0.1, 0.6)]
+    assert abs(moved[0] - moved[1]) > 0.2
+
+
+def test_equation_8_keeps_a_factor_that_a_derivative_removes() -> None:
+    """[000, Eq. 8] A, B → C: the printed product over all ancestors is Θ[A=0] times the derivative by Θ[A=0]."""
+    rng = np.random.default_rng(8)
+    of_a, of_b = rng.dirichlet([1, 1]), rng.dirichlet([1, 1])
+    of_c = rng.dirichlet([1, 1], size=(2, 2))
+
+    def chance(first: float) -> float:
+        return float(np.einsum("a,b,ab->", [first, of_a[1]], of_b, of_c[:, :, 0]))
+
+    derivative = (chance(of_a[0] + 1e-3) - chance(of_a[0])) / 1e-3
+    assert derivative == pytest.approx(of_b @ of_c[0, :, 0])  # as in the paper's own example
+    printed = sum(of_a[0] * of_b[b] * of_c[0, b, 0] for b in (0, 1))
+    assert printed == pytest.approx(of_a[0] * derivative) != pytest.approx(derivative)
+
+
+def test_the_weights_of_equation_17_do_not_add_up() -> None:
+    """[001, Eq. 17] Tables i … j are summed and divided by ε_1 + … + ε_j: two exact ones of four give a half."""
+    epsilon, margin = np.full(4, 0.25), 0.8
+    printed = (epsilon[2:] * margin).sum() / epsilon.sum()
+    assert printed == pytest.approx(margin / 2)
+    assert (epsilon[2:] * margin).sum() / epsilon[2:].sum() == pytest.approx(margin)
+
+
 def test_the_example_of_an_elimination_repeats_a_line() -> None:
     """[001, Sec. 8.3] φ_{B,C}[1, 0] as printed is φ_{B,C}[0, 1]; summing A out gives another number."""
     rng = np.random.default_rng(8)
@@ -174,6 +204,14 @@ def test_the_log_ratio_of_a_record_grows_with_the_number_of_nodes() -> None:
     assert moved <= 2 * nodes * lipschitz
 
 
+def test_lemma_2_asks_that_no_arrow_matters() -> None:
+    """[002, Lemma 2] x_i = y_i makes L_i·ρ_i(x_i, y_i) = 0, so that p(x_i | x_π) may not depend on the parents."""
+    child = np.array([[0.6, 0.4], [0.5, 0.5]])  # of X_i given its parent, hardly an arrow
+    moved = abs(math.log(child[0, 0] / child[1, 0]))  # rows (0, 0) and (1, 0): the child's value is the same
+    distance = 0.0
+    assert all(moved > lipschitz * distance for lipschitz in (1.0, 10.0, 1e9))
+
+
 def test_the_posterior_density_moves_more_than_the_map_mechanism_claims() -> None:
     """[002, Alg. 3] At ω = 0.4 one of 1, 10, 100 rows moves the density by 2.0, 3.5, 4.1; Δ claims 0.64."""
     omega = 0.4
@@ -260,6 +298,14 @@ def test_the_refined_mean_of_theorem_1_is_passed() -> None:
     refined = math.log((rows + 2) ** 2) * rows / 2 * math.exp(-rows / scale)
     assert divergence.mean() == pytest.approx(0.08, rel=0.1)
     assert refined < 1e-18
+
+
+def test_the_deviation_of_theorem_1_lacks_a_square() -> None:
+    """[002, Thm. 1] √(½·Σc·ln(1/δ)) for functions whose arguments move them by c: a fair coin worth 100 passes it."""
+    change, delta = 100.0, 0.1
+    printed, bounded = (math.sqrt(0.5 * change**power * math.log(1 / delta)) for power in (1, 2))
+    assert change / 2 > printed  # it is 50 above its mean half of the time, not a tenth of it
+    assert change / 2 < bounded
 
 
 def test_the_threshold_of_footnote_2_is_no_quantile() -> None:

@@ -173,6 +173,8 @@ def test_the_commands_say_what_a_prior_is_for(tmp_path: Path, capsys: pytest.Cap
     for options, words in [
         (["--prior", "1"], "--prior is for the tables of a graph"),
         (["--graph", str(graph), "--prior", "0"], "--prior must be above 0"),
+        (["--graph", str(graph), "--prior", "1e400"], "--prior must lie between 1e-09 and 1e+12, not 1e400"),
+        (["--graph", str(graph), "--prior", "1e-400"], "--prior must lie between"),
         (["--graph", str(graph), "--prior", "nowhere.json"], "cannot be read"),
         (["--graph", str(graph), "--learner", "fourier", "--prior", "one"], "--prior"),
     ]:

@@ -1,15 +1,21 @@
-"""A search that looks at less than θ allows says so."""
+"""A search that looks at less than θ allows says so, and no model that was allowed is refused after its payment."""
 
 from __future__ import annotations
 
 import warnings
+from inspect import signature
+from typing import Any
 
 import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.compute.cliques import blending, model
+from discreet.learning import adaptive
 from discreet.learning.greedy import greedy
+from discreet.learning.learner import LIMITS
 from discreet.values.errors import SearchWarning
+from discreet.values.table import MAX_CELLS
 
 
 def test_a_degree_that_is_cut_is_told() -> None:
@@ -34,3 +40,43 @@ def test_a_degree_that_is_cut_is_told() -> None:
     ):
         warnings.simplefilter("error", SearchWarning)
         greedy(airlock, spend="1")
+
+
+def test_what_was_allowed_before_the_payment_is_fitted_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No fit of a search may have a lower limit of cells than the largest model that can be asked for."""
+    limits: list[int] = []
+    fit = adaptive.fit_margins
+
+    def note(*tables: object, max_cells: int = MAX_CELLS, **others: object) -> object:
+        limits.append(max_cells)
+        return fit(*tables, max_cells=max_cells, **others)  # type: ignore[arg-type]
+
+    assert signature(fit).parameters["max_cells"].default == MAX_CELLS
+    monkeypatch.setattr(adaptive, "fit_margins", note)
+    monkeypatch.setattr(blending, "fit_margins", note)
+    schema = dc.Schema.of({name: ["0", "1"] for name in "abc"})
+    # So many rows that no noise makes them few: where they are, attributes are left independent and nothing is fitted.
+    rows = dict.fromkeys(schema.names, np.array(["0", "1"] * 500))
+    with dc.open_airlock(rows, schema, budget="10") as airlock:
+        dc.learn.adaptive(airlock, spend="10")
+    assert limits and min(limits) >= LIMITS["model_cells"][1]
+
+
+def test_models_are_averaged_only_where_all_pairs_are_in_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which pairs a model reaches hangs on its links; nothing of that may be found out after the payment."""
+    averaged: list[int] = []
+    blend = adaptive.blend
+
+    def note(*given: Any) -> object:
+        averaged.append(1)
+        return blend(*given)
+
+    monkeypatch.setattr(adaptive, "blend", note)
+    schema = dc.Schema.of({name: [str(k) for k in range(20)] for name in "ab"})
+    rows = dict.fromkeys(schema.names, np.array([str(k % 20) for k in range(20_000)]))
+    for reach, expected in ((2**22, [1]), (300, [1])):
+        monkeypatch.setattr(model, "REACH_CELLS", reach)
+        monkeypatch.setattr(adaptive, "REACH_CELLS", reach)
+        with dc.open_airlock(rows, schema, budget="1/4") as airlock:
+            dc.learn.adaptive(airlock, spend="1/4")
+        assert averaged == expected

@@ -1,33 +1,49 @@
-"""How two ordered attributes depend on each other, from a noisy table: a few moments, and the smoothest table of them.
+"""How two ordered attributes depend on each other, from a noisy table: a few parameters, and the smooth table of them.
 
-A table of 20 × 20 cells whose noise is as large as its counts still knows its correlation to a hundredth: that is a sum
-over all cells, in which noise cancels. Drawn to independence cell by cell, it would fade with the noise. So what is
-expected of a cell is taken from the table of largest entropy with the margins and with the moments that stand out.
+A table of 20 × 20 cells whose noise is as large as its counts still knows its correlation to a few hundredths: that is
+a sum over all cells, in which noise cancels. Drawn to independence cell by cell, it would fade with the noise. So what
+is expected of a cell is taken from a table with the same margins whose cells vary by a few smooth functions of both
+levels, fitted to all cells by their noise. The correlation itself, which rare levels far out decide, is taken from the
+noisy table as well, as far as that knows it better.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 
 from discreet.values.table import Array
 
-DEGREE = 3
-"""Moments up to this power of each attribute: a correlation, a bend, and how both spread."""
-CLEAR = 4.0
-"""What noise explains of a moment squared, in variances: below two deviations it is nothing but noise."""
-SWEEPS = 40
-"""How often all moments and margins are fitted in turn; what is still off then, noise has asked for."""
+STEPS = 40
+"""Steps of Newton's at most."""
+PARTS = (1.0, 0.5, 0.2, 0.05)
+"""Parts of a step that are tried until one makes the misfit smaller."""
+SMALL_STEP = 1e-3
+"""A step by which the misfit becomes smaller by less than this is the last."""
+LARGE_STEP = 5.0
+"""No step changes the logarithm of a cell by more."""
+PRIOR = 4.0
+"""The precision with which every parameter is expected to be 0."""
+NEW = 0.05
+"""A function of the levels of which the others leave less than this part is none of its own."""
+SURE = 0.95
+"""The largest correlation that the search for parameters begins with."""
+CLEAR = 1.5
+"""What noise explains of Σ θ², in units of the errors of θ, is at most so much for each parameter."""
+MISFIT = 0.15
+"""The part of itself by which the correlation of the smooth table is expected to be off."""
 
 
 def expect_association(noisy: Array, independent: Array, variance: float, scores: Sequence[Array]) -> Array:
-    """The table of largest entropy with the margins of `independent` and the moments of `noisy` beyond its noise.
+    """The table E·exp(Σ θ_k·f_k), scaled to the margins of E, with the θ that explain the noisy cells best.
 
-    The moments are Σ c·f_k with products f_k of two orthonormal polynomials of the levels' scores under the margins.
-    The noise of each has the variance s_k² = v·Σ f_k², and of its distance d from independence the part
-    1 − CLEAR·s_k²/d² is kept where that is positive, after [James and Stein 1961]. The table is E·exp(Σ θ_k·f_k),
-    scaled to the margins; each θ_k in turn takes a step of Newton's that changes no cell by more than a factor of e.
+    f_k are products of two functions of levels that are orthonormal under the margins: being missing, the score, the
+    normal score of its rank, and the square of that. θ makes Σ (c − T)²/(v + T) + PRIOR·Σ θ² least: a cell with little
+    in it counts for little, where in moments of the noisy table the rare levels far out bring most of the noise. Each
+    step of Newton's is taken along the f_k without what rows and columns explain of them. Of all θ together the part
+    1 − CLEAR·K/θ'Hθ is kept where that is positive, after [James and Stein 1961], H being their precision.
     """
     total = float(independent.sum())
     margins = independent.sum(axis=1, keepdims=True), independent.sum(axis=0, keepdims=True)
@@ -35,35 +51,130 @@ def expect_association(noisy: Array, independent: Array, variance: float, scores
         return independent
     one, other = (_span(score, edge.ravel() / total) for score, edge in zip(scores, margins, strict=True))
     features = np.einsum("ka,lb->klab", one, other).reshape(len(one) * len(other), *independent.shape)
-    now, found = ((features * values).sum(axis=(1, 2)) for values in (independent, noisy))
-    beyond, spread = found - now, variance * (features**2).sum(axis=(1, 2))
-    kept = 1.0 - CLEAR * spread / np.maximum(beyond**2, 1e-300)
-    if not (kept > 0).any():
+    if not len(features):
         return independent
-    goals = now + np.maximum(kept, 0.0) * beyond
-    most = 1.0 / np.abs(features).max(axis=(1, 2))
-    table = independent
-    for _ in range(SWEEPS):
-        for feature, goal, bound in zip(features, goals, most, strict=True):
-            weighed = table * feature
-            moment = float(weighed.sum())
-            bend = float((weighed * feature).sum()) - moment**2 / total
-            table = table * np.exp(min(max((goal - moment) / max(bend, 1e-9), -bound), bound) * feature)
-        for margin, axis in ((margins[0], 1), (margins[1], 0)) * 2:
-            table = table * (margin / np.maximum(table.sum(axis=axis, keepdims=True), 1e-300))
-    return np.asarray(table)
+    theta = _guess(noisy, margins, scores, (one, other))
+    table = _scale(independent * np.exp(np.tensordot(theta, features, axes=1)), margins, 20)
+    for _ in range(STEPS):
+        trust = 1.0 / (variance + table)
+        slopes = _centre(features, trust * table**2) * table
+        bend = np.einsum("kab,lab->kl", slopes * trust, slopes) + PRIOR * np.eye(len(features))
+        pull = (slopes * trust * (noisy - table)).sum(axis=(1, 2)) - PRIOR * theta
+        step = np.linalg.solve(bend, pull)
+        change, before = np.tensordot(step, features, axes=1), _weigh_misfit(noisy, table, trust, theta)
+        for part in PARTS:
+            tried = _scale(table * np.exp(np.clip(part * change, -LARGE_STEP, LARGE_STEP)), margins, 4)
+            if _weigh_misfit(noisy, tried, trust, theta + part * step) < before:
+                break
+        else:
+            break
+        theta, table = theta + part * step, tried
+        if float(step @ bend @ step) < SMALL_STEP:
+            break
+    beyond = float(theta @ (bend - PRIOR * np.eye(len(features))) @ theta)
+    kept = 1.0 - CLEAR * len(features) / max(beyond, 1e-300)
+    if kept <= 0:
+        return independent
+    return np.asarray(
+        _scale(table * np.exp((kept - 1.0) * np.tensordot(theta, features, axes=1)), margins, 10)
+    )
 
 
-def _span(scores: Array, shares: Array) -> Array:
-    """Orthonormal functions of the levels under these shares, besides the constant: being missing, and powers."""
+def _guess(
+    noisy: Array, margins: tuple[Array, Array], scores: Sequence[Array], spans: tuple[Array, Array]
+) -> Array:
+    """Where to begin: the parameters of two normal attributes with the correlation of the normal scores, r/(1 − r²)."""
+    shares = [margin.ravel() / margin.sum() for margin in margins]
+    sides = [_rank(score, share) for score, share in zip(scores, shares, strict=True)]
+    known = np.ix_(*(~np.isnan(score) for score in scores))
+    found = float((noisy * np.outer(*sides)).sum()) / max(float(noisy[known].sum()), 1.0)
+    found = min(max(found, -SURE), SURE)
+    parts = [span @ (share * side) for span, share, side in zip(spans, shares, sides, strict=True)]
+    return np.asarray(found / (1.0 - found**2) * np.outer(*parts).ravel())
+
+
+def _rank(scores: Array, shares: Array) -> Array:
+    """The normal scores of the levels' ranks, standardised; 0 for levels without a score."""
     known = ~np.isnan(scores)
     weights = np.where(known, shares, 0.0)
     if weights.sum() <= 0:
+        return np.zeros(len(scores))
+    weights = weights / weights.sum()
+    places = np.clip(np.cumsum(weights) - weights / 2, 1e-6, 1 - 1e-6)
+    ranks = np.array([NormalDist().inv_cdf(float(place)) for place in places])
+    return _standardise(np.where(known, ranks, np.nan), weights)
+
+
+def _weigh_misfit(noisy: Array, table: Array, trust: Array, theta: Array) -> float:
+    return float((trust * (noisy - table) ** 2).sum()) + PRIOR * float(theta @ theta)
+
+
+def keep_correlation(table: Array, noisy: Array, variance: float, scores: Sequence[Array]) -> Array:
+    """The table, tilted to the correlation that it and the noisy table say together; its margins stay.
+
+    The moment m = Σ c·x·y/n of the standardised scores is known from the noisy table with the variance s² = v·Σ f²/n²,
+    f being x·y without its means over rows and columns, which the margins tell; the table's own is taken to be off by
+    the part MISFIT. Weighed by precision, both make the goal, and the table becomes T·exp(θ·x·y) with its margins.
+    """
+    margins = table.sum(axis=1, keepdims=True), table.sum(axis=0, keepdims=True)
+    known = [~np.isnan(score) for score in scores]
+    held = float(table[np.ix_(*known)].sum())
+    sides = [_standardise(score, margin.ravel()) for score, margin in zip(scores, margins, strict=True)]
+    if variance <= 0 or held <= 0 or not all(side.any() for side in sides):
+        return table
+    feature = np.outer(*sides)
+    alone = feature - feature.mean(axis=0) - feature.mean(axis=1, keepdims=True) + feature.mean()
+    spread = variance * float((alone**2).sum()) / held**2
+    now, found = (float((values * feature).sum()) / held for values in (table, noisy))
+    doubt = (MISFIT * now) ** 2
+    goal = held * (now + (found - now) * doubt / max(doubt + spread, 1e-300))
+    bound = 1.0 / float(np.abs(feature).max())
+    tilted = table
+    for _ in range(STEPS):
+        moment = float((tilted * feature).sum())
+        if abs(goal - moment) < SMALL_STEP * held:
+            break
+        bend = float((tilted * feature**2).sum()) - moment**2 / max(float(tilted.sum()), 1e-300)
+        step = min(max((goal - moment) / max(bend, 1e-9), -bound), bound)
+        tilted = _scale(tilted * np.exp(step * feature), margins, 3)
+    return np.asarray(_scale(tilted, margins, 5))
+
+
+def _centre(features: Array, weights: Array) -> Array:
+    """The features without their means over rows and over columns, by the weights of cells."""
+    rows, columns = (np.maximum(weights.sum(axis=axis, keepdims=True), 1e-300) for axis in (1, 0))
+    for _ in range(4):
+        features = features - (features * weights).sum(axis=2, keepdims=True) / rows
+        features = features - (features * weights).sum(axis=1, keepdims=True) / columns
+    return features
+
+
+def _scale(table: Array, margins: tuple[Array, Array], rounds: int) -> Array:
+    """The table with these margins, nearly: rows and columns are scaled in turn."""
+    for margin, axis in ((margins[0], 1), (margins[1], 0)) * rounds:
+        table = table * (margin / np.maximum(table.sum(axis=axis, keepdims=True), 1e-300))
+    return table
+
+
+def _standardise(scores: Array, shares: Array) -> Array:
+    """The scores with mean 0 and deviation 1 under these shares; 0 where there is none, or where all are the same."""
+    weights = np.where(np.isnan(scores), 0.0, np.maximum(shares, 0.0))
+    if weights.sum() <= 0:
+        return np.zeros(len(scores))
+    weights = weights / weights.sum()
+    centred = np.where(np.isnan(scores), 0.0, scores - weights @ np.nan_to_num(scores))
+    width = float(np.sqrt(weights @ centred**2))
+    return np.asarray(centred / width) if width > 0 else np.zeros(len(scores))
+
+
+def _span(scores: Array, shares: Array) -> Array:
+    """Orthonormal functions of the levels under these shares, besides the constant."""
+    known = ~np.isnan(scores)
+    if shares[known].sum() <= 0:
         return np.empty((0, len(scores)))
-    middle = float(weights @ np.nan_to_num(scores)) / float(weights.sum())
-    centred = np.where(known, scores - middle, 0.0)
-    width = float(np.sqrt(weights @ centred**2)) or 1.0
-    raw = [(~known).astype(np.float64), *((centred / width) ** power for power in range(1, DEGREE + 1))]
+    normal = _rank(scores, shares)
+    square = np.where(known, normal**2, 0.0)
+    raw = [(~known).astype(np.float64), _standardise(scores, shares), normal, square]
     found = [np.ones(len(scores))]
     for values in raw:
         rest, size = values, float(np.sqrt(shares @ values**2))
@@ -71,6 +182,6 @@ def _span(scores: Array, shares: Array) -> Array:
             for before in found:
                 rest = rest - float(shares @ (rest * before)) * before
         length = float(np.sqrt(shares @ rest**2))
-        if length > 1e-3 * size > 0:
+        if length > NEW * size > 0:
             found.append(rest / length)
     return np.array(found[1:]).reshape(-1, len(scores))

@@ -243,12 +243,13 @@ def _weigh_counts(expected: Array, spread: float) -> Callable[[Array], Array]:
 
 
 def gammaln(x: Array) -> Array:
-    """log Γ(x) for x > 0: Stirling's series from x + 8 on, and the recurrence down to x; exact to 1e-12."""
-    shift = np.ones_like(x)
-    for k in range(8):
-        shift = shift * (x + k)
+    """log Γ(x) for x > 0: Stirling's series from x + 8 on, and the recurrence down to x; exact to 1e-11."""
+    y = x * (x + 7.0)
+    shift = y * (y + 6.0) * (y + 10.0) * (y + 12.0)  # x (x + 1) … (x + 7), by pairs from both ends
     z = x + 8.0
-    series = 1.0 / (12.0 * z) - 1.0 / (360.0 * z**3) + 1.0 / (1260.0 * z**5) - 1.0 / (1680.0 * z**7)
+    r = 1.0 / z
+    s = r * r
+    series = r * (1.0 / 12.0 - s * (1.0 / 360.0 - s * (1.0 / 1260.0 - s / 1680.0)))
     return np.asarray((z - 0.5) * np.log(z) - z + 0.5 * math.log(2.0 * math.pi) + series - np.log(shift))
 
 

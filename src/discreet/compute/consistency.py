@@ -48,6 +48,22 @@ def find_intersections(sets: Iterable[Sequence[str]]) -> tuple[frozenset[str], .
     return tuple(sorted(closed, key=lambda found: (len(found), sorted(found))))
 
 
+def average_sets(noisy: Sequence[Table], variances: Sequence[float]) -> tuple[list[Table], list[float]]:
+    """The tables of each set as one, averaged by precision, and its variance."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for i, table in enumerate(noisy):
+        groups.setdefault(table.axes, []).append(i)
+    tables, spreads = [], []
+    for axes, members in groups.items():
+        exact = [i for i in members if variances[i] <= 0]
+        parts = dict.fromkeys(exact, 1.0) or {i: 1 / variances[i] for i in members}
+        whole = sum(parts.values())
+        mean = np.sum([part / whole * noisy[i].values for i, part in parts.items()], axis=0)
+        tables.append(Table(axes, np.asarray(mean)))
+        spreads.append(0.0 if exact else 1 / whole)
+    return tables, spreads
+
+
 def weigh_by_precision(tables: Sequence[Table], variances: Sequence[float]) -> tuple[float, ...]:
     """Weights that make `reconcile` the least-variance linear estimate: 1/(variance · cells).
 

@@ -19,6 +19,7 @@ from discreet.values.graph import DAG
 from discreet.values.schema import Schema
 from discreet.values.schema.constraints import tabulate
 from discreet.values.table import MAX_CELLS, Table, count_cells
+from discreet.values.text import show_count
 
 FLOOR = 1e-9
 """The share of an even conditional that is mixed in where the network rules out all that the constraints allow."""
@@ -90,7 +91,7 @@ def require_narrow(schema: Schema, dag: DAG | None) -> None:
         raise SchemaError(f"the graph and the constraints together are too wide: {error}") from None
     if cells > MAX_CELLS:
         raise SchemaError(
-            f"the graph and the constraints together take {cells:,} cells; at most {MAX_CELLS:,} are allowed"
+            f"the graph and the constraints together take {show_count(cells)} cells; at most {MAX_CELLS:,} are allowed"
         )
 
 

@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from discreet.compute.association import expect_association
+from discreet.compute.association import expect_association, keep_correlation
 from discreet.compute.consistency import (
+    average_sets,
     project_on_simplex,
     reconcile,
     restore_margins,
@@ -28,6 +29,7 @@ from discreet.values.table import Array, Table
 
 MANY_LEVELS = 8
 """Fewer levels have too few halves to tell noise from what is there."""
+LARGE_SCORE = 1e100
 STANDS_OUT = 3.0
 """A difference of so many standard deviations is kept as it is."""
 SHIFTS = (0, 1, 2, 3)
@@ -37,6 +39,8 @@ LEAST = 1e-9
 """No cell is expected to hold less than this part of all rows."""
 FITTED = 8
 """Rounds of proportional fitting in which a table of three and more attributes is expected from its margins."""
+LOOSE = 0.1
+"""A cell varies around a smooth dependence as if so much of it were what independence expects."""
 TINY = 1e-5
 """A factor below this says no more than this in a mean of logarithms."""
 SWEEPS = 4
@@ -55,6 +59,7 @@ def estimate_tables(
     rounds: int,
     total: float | None = None,
     scores: Mapping[str, Array] | None = None,
+    shrunk: bool = True,
 ) -> tuple[Table, ...]:
     """One table for each set that was measured, non-negative, agreeing, and shrunk by its noise.
 
@@ -62,24 +67,43 @@ def estimate_tables(
     in order, of which `ordered` says how many, are shrunk by `shrink_levels`, and tables of two and more attributes,
     which follow these margins, by `shrink_cells`; last, they are scaled to the margins of single attributes. The total
     is the one that the tables agree on, or the public one. With `scores` of ordered levels (`association`), pairs keep
-    their moments.
+    their correlations. Tables that are not to be `shrunk` are further from the truth, and off by noise alone.
     """
-    measured, spreads = _average(noisy, variances)
+    measured, spreads = average_sets(noisy, variances)
     weights = [*weigh_by_precision(measured, spreads)]
     tables = [*reconcile(measured, weights)]
     whole = max(tables[0].total(), 0.0) if total is None else total
     if whole <= 0:
         return settle(measured, weights, rounds=1, total=whole)
+    if not shrunk:
+        return restore_margins(settle(tables, weights, rounds=rounds, total=whole), tables)
     singles = _shrink_singles(tables, weights, ordered, whole)
     if singles:
         tables, weights = [*tables, *singles], [*weights, *(math.inf for _ in singles)]
         tables = [*reconcile(tables, weights)]
-    shrunk = [
+    likely = [
         shrink_cells(table, whole, variance, scores) if len(table.axes) > 1 else table
         for table, variance in zip(tables, spreads, strict=False)
     ]
-    settled = settle([*shrunk, *singles], weights, rounds=rounds, total=whole)[: len(shrunk)]
-    return restore_margins(settled, tables)
+    settled = settle([*likely, *singles], weights, rounds=rounds, total=whole)[: len(likely)]
+    return tuple(
+        _keep_pair(found, table, variance, scores)
+        for found, table, variance in zip(restore_margins(settled, tables), tables, spreads, strict=False)
+    )
+
+
+def _keep_pair(found: Table, noisy: Table, variance: float, scores: Mapping[str, Array] | None) -> Table:
+    """A pair of ordered attributes with the correlation that the noisy table knows; other tables as they are."""
+    known = _find_scores(found, scores)
+    return (
+        Table(found.axes, keep_correlation(found.values, noisy.values, variance, known)) if known else found
+    )
+
+
+def _find_scores(table: Table, scores: Mapping[str, Array] | None) -> list[Array]:
+    """The scores of both attributes of a pair; none of other tables, or where one has none."""
+    known = [scores[name] for name in table.axes if name in scores] if scores else []
+    return known if len(known) == len(table.axes) == 2 else []
 
 
 def count_ordered(schema: Schema) -> dict[str, int]:
@@ -100,8 +124,10 @@ def score_levels(schema: Schema) -> dict[str, Array]:
             continue
         low, high = (np.asarray(ends, dtype=np.float64) for ends in find_ranges(schema[name]))
         if np.isfinite(low).all() and np.isfinite(high).all():
+            middles = low / 2 + high / 2
             scores[name] = np.full(schema[name].size, np.nan)
-            scores[name][: len(low)] = (low + high) / 2
+            # Scores are standardised later: astronomical ones are made smaller first, so that their squares are finite.
+            scores[name][: len(low)] = middles / max(1.0, float(np.abs(middles).max()) / LARGE_SCORE)
     return scores
 
 
@@ -127,17 +153,16 @@ def shrink_cells(
     The expected counts E are those of largest entropy with the margins of the nearest table of this total without
     negative cells. True counts vary around E by φ·E, φ being measured (`measure_spread`), noisy ones by the
     noise besides; so a cell where little is expected is set to that, and where attributes depend on each other beyond
-    the margins φ is large, and cells stay where they are. Of a pair whose levels have `scores`, moments that stand out
-    from the noise are among what is expected (`expect_association`).
+    the margins φ is large, and cells stay where they are. Of a pair whose levels have `scores`, a smooth
+    dependence is among what is expected (`expect_association`).
     """
     if variance <= 0:
         return table
     near = project_on_simplex(table.values, total)
-    expected = np.maximum(_expect(near), LEAST * total)
-    known = [scores[name] for name in table.axes if name in scores] if scores else []
-    if len(known) == len(table.axes) == 2:
-        expected = np.maximum(expect_association(table.values, expected, variance, known), LEAST * total)
-    spread = measure_spread(table.values, expected, variance, 0.0) * expected
+    expected = apart = np.maximum(_expect(near), LEAST * total)
+    if known := _find_scores(table, scores):
+        expected = np.maximum(expect_association(table.values, apart, variance, known), LEAST * total)
+    spread = measure_spread(table.values, expected, variance, 0.0) * (expected + LOOSE * (apart - expected))
     return Table(table.axes, shrink_counts(table.values, expected, spread, variance, heavy=False))
 
 
@@ -244,22 +269,6 @@ def _expect(values: Array) -> Array:
             goal, now = values.sum(axis=axis, keepdims=True), found.sum(axis=axis, keepdims=True)
             found = found * np.divide(goal, now, out=np.zeros_like(goal), where=now > 0)
     return found
-
-
-def _average(noisy: Sequence[Table], variances: Sequence[float]) -> tuple[list[Table], list[float]]:
-    """The tables of each set as one, averaged by precision, and its variance."""
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for i, table in enumerate(noisy):
-        groups.setdefault(table.axes, []).append(i)
-    tables, spreads = [], []
-    for axes, members in groups.items():
-        exact = [i for i in members if variances[i] <= 0]
-        parts = dict.fromkeys(exact, 1.0) or {i: 1 / variances[i] for i in members}
-        whole = sum(parts.values())
-        mean = np.sum([part / whole * noisy[i].values for i, part in parts.items()], axis=0)
-        tables.append(Table(axes, np.asarray(mean)))
-        spreads.append(0.0 if exact else 1 / whole)
-    return tables, spreads
 
 
 def rake_conditionals(cpt: Array, weights: Array, goal: Array) -> Array:

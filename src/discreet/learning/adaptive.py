@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.compute.clique_model import CliqueModel, ModelTree
-from discreet.compute.entropy import fit_tables
+from discreet.compute.cliques.blending import blend
+from discreet.compute.cliques.entropy import estimate_margins, fit_margins
+from discreet.compute.cliques.model import REACH_CELLS, CliqueModel, ModelTree
+from discreet.compute.cliques.thinning import Evidence, thin
 from discreet.compute.smoothing import count_ordered, score_levels
 from discreet.learning.attribute_sets import (
     MOST_CANDIDATES,
@@ -31,6 +33,7 @@ from discreet.learning.greedy import Progress
 from discreet.learning.learner import count_rows, noise_for, predict_noise, stated
 from discreet.learning.privbayes import privbayes
 from discreet.learning.search_prices import (
+    MODEL_CELLS,
     Prices,
     Rates,
     cover_small,
@@ -38,6 +41,7 @@ from discreet.learning.search_prices import (
     price_singles,
     price_unit,
     read_part,
+    suit_rates,
 )
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
@@ -50,8 +54,6 @@ if TYPE_CHECKING:
     from discreet.core.queries import Keeper, Spend
     from discreet.values.budget import Finite
 
-MODEL_CELLS = 2**17
-"""The cells of all cliques together: such a model fits in a fraction of a second and answers queries at once."""
 MOST_EFFORT = 8
 """Eight times the candidates still fit into memory."""
 COUNT_PART = Fraction(1, 50)
@@ -79,9 +81,12 @@ class _Search:
     batches: list[list[Set]] = field(default_factory=list)
     sizes: dict[str, int] = field(init=False)
     """The number of levels of each attribute."""
+    scored: frozenset[str] = field(init=False)
+    """Attributes with many levels that stand for numbers."""
 
     def __post_init__(self) -> None:
         self.sizes = dict(self.airlock.schema.sizes)
+        self.scored = frozenset(score_levels(self.airlock.schema))
 
     def count_cells(self, members: Iterable[str]) -> int:
         """The cells of a set."""
@@ -121,9 +126,12 @@ class _Search:
         known = expect_noise(self.measured, self.sizes)
         lost = self.rates.forgone * self.prices.forgo(list(self.sizes.values()), float(self.left))
         handicaps = [
-            self.rates.handicap * self.prices.noise(values.size, self.prices.table(values.size))
-            + self.rates.known * sum(known[name] for name in found)
-            + lost * (self.prices.table(values.size) + float(part)) / math.comb(len(found), 2)
+            (self.rates.smooth if len(found) == 2 and self.scored.issuperset(found) else 1.0)
+            * (
+                self.rates.handicap * self.prices.noise(values.size, self.prices.table(values.size))
+                + self.rates.known * sum(known[name] for name in found)
+                + lost * (self.prices.table(values.size) + float(part)) / math.comb(len(found), 2)
+            )
             for found, values in candidates.items()
         ]
         score = ModelError(
@@ -141,18 +149,31 @@ class _Search:
         self.left -= part
         return list(candidates)[index - 1] if index else None
 
-    def fit(self) -> CliqueModel:
-        """The model of everything that was measured so far; takes a better number of rows from it, too."""
+    def fit(self, *, thinned: bool = False) -> CliqueModel:
+        """The model of everything that was measured so far, on request without the links that chance explains.
+
+        A better number of rows is taken from it, too.
+        """
+        noisy = [found.noisy for found in self.measured]
+        variances = [found.law.variance for found in self.measured]
+        ordered, scores = count_ordered(self.airlock.schema), score_levels(self.airlock.schema)
         public = float(self.airlock.rows) if self.airlock.unit.fixes_rows else None
-        model, self.rows = fit_tables(
-            self.sizes,
-            [found.noisy for found in self.measured],
-            [found.law.variance for found in self.measured],
-            count_ordered(self.airlock.schema),
-            public,
-            score_levels(self.airlock.schema),
-        )
-        return model
+        margins, self.rows = estimate_margins(noisy, variances, ordered, public, scores)
+        if thinned:
+            evidence = Evidence.of(noisy, variances, self.rows)
+            hidden = evidence.hides(chosen=bool(self.choices))
+            # Models are compared in all pairs, and none of these may be out of reach, whichever links they have.
+            if hidden and not self.choices and count_cells(self.sizes.values()) <= REACH_CELLS:
+                return blend(
+                    self.sizes,
+                    noisy,
+                    variances,
+                    self.rows,
+                    lambda tables: estimate_margins(tables, variances, ordered, self.rows, scores)[0],
+                )
+        # Sets were held against `model_cells` before they were paid for; nothing may be refused after that.
+        model = fit_margins(self.sizes, margins)
+        return thin(model, margins, evidence) if thinned and not hidden else model
 
 
 @stated
@@ -178,9 +199,10 @@ def adaptive(
     model together have at most `model_cells` cells, which is checked before anything is allocated.
 
     Pure ε is spent on Laplace noise and permute-and-flip, ρ on Gaussian noise and the exponential mechanism; together
-    exactly `spend`. Where rows are few for the noise, the search is PrivBayes' greedy one; where they are fewer still,
-    attributes are left independent. A small table, of at most `model_cells` cells, needs no choice in pure ε: a few
-    sets, wider than `width` if that is cheaper, hold all of its pairs.
+    exactly `spend`. Where rows are few for the noise, attributes are left independent; in ρ, where they are not quite
+    as few, the search is PrivBayes' greedy one. A small table, of at most `model_cells` cells, needs no choice in pure
+    ε: a few sets, wider than `width` if that is cheaper, hold all of its pairs, and what noise explains of them is left
+    out.
     """
     if isinstance(width, bool) or not isinstance(width, int) or width < 2:
         raise MechanismError(f"the width must be a whole number, 2 or more, not {width!r}")
@@ -198,7 +220,7 @@ def adaptive(
         sum(move * move for move in moves),
         float(whole.amounts[0]),
     )
-    rates = rates or Rates()
+    rates = suit_rates(rates or Rates(), schema)
     search = _Search(airlock, whole, request, replace(rates, most=rates.most * (1 + effort) / 2), prices)
     pairs = [(target, name) for name in schema.names if name != target] if target else []
     given = _read_sets(search, [*sets, *pairs], model_cells)
@@ -214,12 +236,17 @@ def adaptive(
             np.median([search.count_cells(pair) for pair in itertools.combinations(schema.names, 2)])
         )
         covered = [] if given else cover_small(prices, search.sizes, search.rows, search.rates, model_cells)
-        few = search.rows < search.rates.signal * prices.noise(1, 1 / len(schema))
-        hopeless = prices.noise(typical, 1 / len(schema)) > search.rates.hopeless * search.rows
-        if not given and not covered and (few or (hopeless and not prices.gaussian)):
-            return _search_greedily(search, 0 if hopeless else None, progress)
+        spread = search.rows / prices.noise(1, 1 / len(schema))
+        few = spread < search.rates.signal
+        drowned = typical > search.rates.hopeless * spread
+        if prices.gaussian:
+            apart = few and (drowned or spread < search.rates.scarce)
+        else:
+            apart = few or drowned
+        if not given and not covered and (few or apart):
+            return _search_greedily(search, 0 if apart else None, progress)
         if covered:
-            model = _add(search, covered, search.left)
+            model = _add(search, covered, search.left, thinned=True)
             if progress is not None:
                 progress(len(covered), len(covered), "all pairs measured")
         else:
@@ -232,7 +259,7 @@ def adaptive(
             if given:
                 part = sum(search.prices.table(search.count_cells(found)) for found in given)
                 model = _add(search, given, read_part(min(part, float(search.left) / 2)))
-            model = _grow(search, model, typical, (width, effort), model_cells, progress)
+            model = _grow(search, model, typical, (width, effort), model_cells, bool(given), progress)
     dag, cpts = model.network()
     noise = {
         name: min(predict_noise(found, search.rows) for found in search.measured if name in found.axes)
@@ -272,11 +299,12 @@ def _grow(
     typical: float,
     reach: tuple[int, int],
     model_cells: int,
+    given: bool,
     progress: Progress | None,
 ) -> CliqueModel:
     """Choose and measure batch after batch until nothing is worth its noise; then the rest goes to all sets.
 
-    `reach` is the width and the effort.
+    `reach` is the width and the effort. Sets that were given stay linked, whatever they show.
     """
     width, effort = reach
     step = max(2, round(search.rates.batch * len(search.sizes)))
@@ -303,8 +331,7 @@ def _grow(
         if search.left < LAST_PART:
             last = [max(last, key=search.count_cells)]
         search.measure(last, search.left)
-        model = search.fit()
-    return model
+    return search.fit(thinned=not given)
 
 
 def _choose_batch(
@@ -368,12 +395,12 @@ def expect_noise(measured: Sequence[Measurement], sizes: dict[str, int]) -> dict
     return {name: MEAN_NOISE * sizes[name] / math.sqrt(known) for name, known in precision.items()}
 
 
-def _add(search: _Search, batch: Sequence[Set], part: Fraction) -> CliqueModel:
+def _add(search: _Search, batch: Sequence[Set], part: Fraction, *, thinned: bool = False) -> CliqueModel:
     """Measure a batch and fit the model again."""
     search.measure(batch, part)
     search.batches.append(list(batch))
     search.chosen = prune([*search.chosen, *batch])
-    return search.fit()
+    return search.fit(thinned=thinned)
 
 
 def _read_sets(search: _Search, sets: Iterable[Sequence[str]], model_cells: int) -> list[Set]:

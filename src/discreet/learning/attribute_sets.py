@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from discreet.compute.clique_model import CliqueModel
+from discreet.compute.cliques.model import CliqueModel
 from discreet.values.patience import require_time
 from discreet.values.table import Array, count_cells
 
@@ -17,8 +17,8 @@ MOST_CANDIDATES = 2**12
 """Sets of three and more attributes that one choice looks at, those of few cells first."""
 CANDIDATE_CELLS = 2**23
 """Cells of all sets that one choice looks at: 64 megabytes, of which a choice needs a handful of copies."""
-COVER_CELLS = (16, 32, 64, 128, 256)
-"""Limits that sets which cover all pairs are tried with; wider ones cost more than they hold."""
+COVER_CELLS = (16, 32, 64, 128, 256, 1024, 4096, 2**17)
+"""Limits that sets which cover all pairs are tried with: wider ones cost more and hold more triples."""
 
 Set = tuple[str, ...]
 
@@ -36,22 +36,28 @@ def list_pairs(sizes: Mapping[str, int], most_cells: float) -> frozenset[Set]:
     )
 
 
-def cover_pairs(sizes: Mapping[str, int]) -> list[Set]:
-    """Sets that together hold every pair of attributes, with a small sum of the roots of their cells.
+def cover_pairs(sizes: Mapping[str, int]) -> list[list[Set]]:
+    """Ways to hold every pair of attributes in a few sets, each with a small sum of the roots of their cells.
 
     If Laplace noise is shared out by the root of the cells c, a margin over p cells has about the noise √(2p)·Σ√c,
     whichever set it is read from: so the sum is all that counts. Twelve attributes of two levels need 7 sets with a sum
-    of 46; their 66 pairs have 132. Sets are grown one attribute at a time by the pairs that it adds, up to several
-    limits of cells and from several starts, and the best are kept [Qardaji, Yang & Li 2014].
+    of 46; their 66 pairs have 132, and one table of all twelve has 64. Sets are grown one attribute at a time by the
+    pairs that it adds, up to several limits of cells and from several starts; the best of each limit is kept
+    [Qardaji, Yang & Li 2014].
     """
     names = list(sizes)
     largest = math.prod(sorted(sizes.values())[-2:])
     found = [
-        _trim(_grow_cover([*names[start:], *names[:start]], sizes, max(limit, largest)), sizes)
-        for limit in COVER_CELLS
-        for start in range(len(names))
+        min(
+            (
+                _trim(_grow_cover([*names[start:], *names[:start]], sizes, limit), sizes)
+                for start in range(len(names))
+            ),
+            key=lambda sets: sum_roots(sets, sizes),
+        )
+        for limit in sorted({max(limit, largest) for limit in COVER_CELLS})
     ]
-    return min(found, key=lambda sets: sum_roots(sets, sizes))
+    return list({frozenset(sets): sets for sets in found}.values())
 
 
 def sum_roots(sets: Iterable[Set], sizes: Mapping[str, int]) -> float:

@@ -235,7 +235,9 @@ def open_score(name: str, airlock: Keeper) -> Score:
             f"F is for attributes of 2 levels; {wide[0].name!r} has {wide[0].size}: use R, or the binary encoding"
         )
     if name == "I" and not airlock.unit.fixes_rows:
-        raise MechanismError("the score I has no bounded sensitivity under add-remove; use R or F")
+        raise MechanismError(
+            "the score I has no bounded sensitivity under add-remove; use R or F, or the unit replace-one"
+        )
     return kinds[name]()
 
 

@@ -35,6 +35,8 @@ Learned = TypeVar("Learned", bound=Network | Posterior | tuple[Network, ...])
 
 Prior = float | Mapping[str, npt.ArrayLike]
 """Public pseudo-counts α of Dirichlet priors: one number for every cell, or arrays that broadcast to a node's table."""
+LEAST_PRIOR, MOST_PRIOR = 1e-9, 1e12
+"""Beyond these sums of α overflow or vanish beside counts, and that would show only after the payment."""
 
 HOMES = {
     "planned": "discreet.learning.planned:planned",
@@ -270,6 +272,6 @@ def _read_pseudo_counts(given: npt.ArrayLike | None, name: str, shape: tuple[int
         found = np.broadcast_to(np.asarray(given, dtype=np.float64), shape)
     except ValueError:
         raise TableError(f"the prior of {name!r} does not fit its table, whose shape is {shape}") from None
-    if not (np.isfinite(found).all() and (found > 0).all()):
-        raise TableError(f"the prior of {name!r} must hold finite numbers above 0")
+    if not ((found >= LEAST_PRIOR) & (found <= MOST_PRIOR)).all():
+        raise TableError(f"the prior of {name!r} must hold numbers from {LEAST_PRIOR:g} to {MOST_PRIOR:g}")
     return found

@@ -93,7 +93,8 @@ class Plan:
         mean = sum(predicted.values()) / len(predicted)
         tail = [
             "",
-            f"Mean over {_number(len(predicted), 'node')}: {mean:.4f} (L1 of a conditional, at most 2).",
+            f"Mean over {_number(len(predicted), 'node')}: {mean:.4f} (L1 of a conditional, at most 2). "
+            "A release predicts it again from what it measured: where some levels are rare, it comes out larger.",
         ]
         return "\n".join([*head, *body, *tail])
 

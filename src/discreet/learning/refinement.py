@@ -8,7 +8,7 @@ rounds that plain noise is the better one. Everything in here sees noisy tables 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -32,7 +32,9 @@ CHANCE = 0.01
 LUCKY = 1e-8
 """The same for one that has no neighbours which do."""
 FAR = 8
-"""So many cells beyond the last sure one are looked at for a tail: from 1 to 500 at the most."""
+"""So many cells beyond the last sure one are looked at for a tail."""
+WIDE = 4.0
+"""A tail is at most so many times as long as all that is sure: noise far away would let numbers be drawn there."""
 DAY = 86_400
 PLACES_UNKNOWN = 6
 """Numbers of unknown precision are told apart if they differ by ten to minus this power."""
@@ -161,9 +163,14 @@ class Cells:
             return float(counts[first:last].sum() / math.sqrt(max(float(variances[first:last].sum()), 1e-12)))
 
         first, last = int(held[0]), int(held[-1]) + 1
-        low = next(
-            (i for i in range(first - 1, max(first - FAR, 0) - 1, -1) if weigh(i, first) > least), first
-        )
+        longest = WIDE * (self.edges[last] - self.edges[first])
+
+        def reach(ends: Iterable[int], end: int) -> int:
+            """The nearest of these ends up to which the cells beyond `end` are together more than noise."""
+            near = (i for i in ends if abs(self.edges[i] - self.edges[end]) <= longest)
+            return next((i for i in near if weigh(min(i, end), max(i, end)) > least), end)
+
+        low = reach(range(first - 1, max(first - FAR, 0) - 1, -1), first)
         if low < first:
             groups.append((low, first, float(counts[low:first].sum())))
         at = first
@@ -177,18 +184,25 @@ class Cells:
             else:
                 groups.append((at, end, float(found[at])))
             at = end
-        high = next(
-            (i for i in range(last + 1, min(last + FAR, len(counts)) + 1) if weigh(last, i) > least), last
-        )
+        high = reach(range(last + 1, min(last + FAR, len(counts)) + 1), last)
         if high > last:
             groups.append((last, high, float(counts[last:high].sum())))
         return replace(
             self,
-            edges=(self.edges[groups[0][0]], *(self.edges[end] for _, end, _ in groups)),
+            edges=self._trim([self.edges[groups[0][0]], *(self.edges[end] for _, end, _ in groups)]),
             counts=tuple(count for _, _, count in groups),
             deviations=tuple(math.sqrt(float(variances[start:end].sum())) for start, end, _ in groups),
             parts=(),
         )
+
+    def _trim(self, edges: list[float]) -> tuple[float, ...]:
+        """No outermost cell longer than all others together: nothing says that it is filled to its far end."""
+        for _ in range(2):  # the upper end, then, mirrored, the lower one
+            rest = abs(edges[-2] - edges[0])
+            if len(edges) > 4 and not self.dates and abs(edges[-1] - edges[-2]) > max(rest, 2 * self.grain):
+                edges[-1] = float(f"{edges[-2] + math.copysign(rest, edges[-1] - edges[-2]):.12g}")
+            edges = edges[::-1]
+        return tuple(edges)
 
     def quantiles(self, shares: Sequence[float]) -> list[float]:
         """The numbers below which these shares of the rows lie, evenly spread within cells."""

@@ -21,7 +21,7 @@ from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Encoding
 from discreet.values.statement import Statement
-from discreet.values.table import CountedTables, Table, require_cells
+from discreet.values.table import CountedTables, Table, count_cells, require_cells
 from discreet.values.unit import Unit
 
 
@@ -44,6 +44,8 @@ class Rehearsal(Keeper):
         """What each choice would cost; views through an encoding add to the same list."""
         self.passes: list[int] = []
         """How many tables each pass over rows that are not held in memory would count; views add to the same list."""
+        self.looked: list[tuple[int, int]] = []
+        """How many candidates each choice would look at, and their cells; views add to the same list."""
         self._known = CountedTables(schema.sizes)
         self._scored: dict[tuple[type, str], set[tuple[str, ...]]] = {}
 
@@ -88,6 +90,8 @@ class Rehearsal(Keeper):
                 return [table.to_json() for table in self._spread(query)]
             case Choice():
                 self.chosen.append(query.cost)
+                cells = (count_cells(self.schema[name].size for name in found) for found in query.candidates)
+                self.looked.append((len(query.candidates), sum(cells)))
                 self._count(self._cut(query))
                 return [next((i for i, found in enumerate(query.candidates) if found), 0)]
         if isinstance(query, Rehearsed):

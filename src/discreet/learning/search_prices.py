@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
+from discreet.compute.smoothing import score_levels
 from discreet.learning.attribute_sets import cover_pairs, sum_roots
 from discreet.learning.learner import noise_for
 from discreet.values.budget import ZCDP, Finite
@@ -17,6 +18,8 @@ from discreet.values.schema import Schema
 from discreet.values.table import count_cells
 from discreet.values.unit import Unit
 
+MODEL_CELLS = 2**17
+"""The cells of all cliques together: such a model fits in a fraction of a second and answers queries at once."""
 GUESSED_ROWS = 10_000
 """The guess where nobody says how many rows there are."""
 
@@ -31,16 +34,20 @@ class Rates:
     """The L1 noise that a typical pair of 64 cells may have, as a part of the rows; it falls with the sixth root of the
     cells, because small tables are cheap to know well."""
     signal: float = 55.0
-    """Rows for each unit of noise, if all attributes shared the budget, below which a greedy search does better."""
-    hopeless: float = 0.35
+    """Rows for each unit of noise, if all attributes shared the budget, below which the search is greedy in ρ, and in
+    pure ε attributes are left independent: a greedy search had 1.03 of that error on nine tables."""
+    hopeless: float = 0.45
     """The L1 noise of a typical pair, as a part of the rows, above which no dependence is looked for at all: in pure ε,
     where a first look is lost for the rest, and where rows are too few as well."""
-    covered: float = 0.16
+    scarce: float = 16.0
+    """The same below which not even a greedy search in ρ finds anything."""
+    covered: float = 0.36
     """The L1 noise of a pair, as a part of the rows, up to which all pairs of a small table are measured in pure ε: a
-    few wide sets hold them, and choices would cost as much as they save."""
-    triples: float = 0.03
-    """The L1 noise of a triple in one table of all attributes, as a part of the rows, below which a search does better
-    than sets that hold no triple: then dependences of three are what is missing, and no longer precision."""
+    few wide sets hold them, and choices would cost as much as they save. With more noise, fifteen tables had the same
+    error on average without any dependence."""
+    triples: float = 0.003
+    """What dependences of three are worth on average, in L1, where all pairs are known: sets that hold more of the
+    triples are taken as long as their noise grows by less."""
     wide: float = 0.05
     """The L1 noise that a table over three and more attributes may have, as a part of the rows."""
     noisy: float = 0.3
@@ -49,6 +56,8 @@ class Rates:
     """A table of four attributes of two levels costs a third of its pairs, one of three of ten levels all of them."""
     fewest: float = 1.0
     """The fewest typical pairs that the budget is cut into, for each attribute: noise or not."""
+    fewest_smooth: float = 2.0
+    """The fewest where most pairs are of scored attributes: of these a smooth dependence is known better than cells."""
     most: float = 6.0
     """The most: where rows are many and tables small, more would only make the search long."""
     most_pure: float = 3.0
@@ -58,6 +67,8 @@ class Rates:
     """The scale of the noise in a choice, as a part of the rows; it costs a tenth to all of a typical pair's price."""
     handicap: float = 0.4
     """How much of its expected noise a candidate must be wrong by: making tables agree takes off the rest."""
+    smooth: float = 0.5
+    """How much of its whole handicap a pair of scored attributes has, for the same reason."""
     known: float = 0.4
     """How much of the noise in its single attributes, too: what they are wrong by says nothing of how they depend."""
     forgone: float = 0.3
@@ -135,36 +146,47 @@ def expect_margins(prices: Prices, sizes: Sequence[int], ways: int, roots: float
 def cover_small(
     prices: Prices, sizes: Mapping[str, int], rows: float, rates: Rates, model_cells: int
 ) -> list[tuple[str, ...]]:
-    """Sets that hold all pairs, if pure ε is to be spent on them alone; none if a search does better.
+    """Sets that hold all pairs of a small table, if pure ε is to be spent on them alone; none if it is not.
 
-    A model of all pairs has all cells of the table, so these must fit. The noise of pairs must be bearable, and that of
-    triples too large for a search to find those that the sets do not hold; the more they hold, the less is missing.
+    A model of all pairs has all cells of the table, so these must fit, and the noise of pairs must be bearable. Of
+    several ways the one is taken whose triples have the least noise and bias together: those that no set holds lack
+    what is peculiar to them.
     """
-    cells, levels = count_cells(sizes.values()), list(sizes.values())
-    if prices.gaussian or cells > model_cells:
+    levels = list(sizes.values())
+    if prices.gaussian or count_cells(levels) > model_cells:
         return []
-    sets = cover_pairs(sizes)
-    if expect_margins(prices, levels, 2, sum_roots(sets, sizes)) > rates.covered * rows:
-        return []
-    held = {frozenset(found) for members in sets for found in itertools.combinations(members, 3)}
-    missing = 1 - len(held) / max(1, math.comb(len(sizes), 3)) if len(sizes) > 2 else 0.0
-    found = expect_margins(prices, levels, 3, math.sqrt(cells)) < rates.triples * missing * rows
-    return [] if found else sets
+
+    def expect(sets: list[tuple[str, ...]]) -> float:
+        held = {frozenset(found) for members in sets for found in itertools.combinations(members, 3)}
+        missing = 1 - len(held) / max(1, math.comb(len(sizes), 3)) if len(sizes) > 2 else 0.0
+        return expect_margins(prices, levels, 3, sum_roots(sets, sizes)) + rates.triples * missing * rows
+
+    best = min(cover_pairs(sizes), key=expect)
+    noise = expect_margins(prices, levels, 2, sum_roots(best, sizes))
+    return best if noise <= rates.covered * rows else []
 
 
 def rows_for_dependence(prices: Prices, sizes: Sequence[int], rates: Rates | None = None) -> float:
     """The number of rows from which on a search looks for dependence at all; it follows from public numbers.
 
-    It is given up while noise(c, 1/d) > hopeless·rows, c being the cells of a typical pair; in ρ only below
-    signal·noise(1, 1/d), where the search is greedy.
+    In pure ε it is given up while noise(c, 1/d) > hopeless·rows, c being the cells of a typical pair, or rows are below
+    signal·noise(1, 1/d), unless the pairs of a small table can be covered; in ρ, where the search is greedy first,
+    while rows are below scarce·noise(1, 1/d), or below signal·noise(1, 1/d) and drowned as well.
     """
     rates = rates or Rates()
     count = len(sizes)
     pairs = [one * other for one, other in itertools.combinations(sizes, 2)]
     if not pairs:
         return 0.0
-    drowned = prices.noise(float(np.median(pairs)), 1 / count) / rates.hopeless
-    return min(rates.signal * prices.noise(1, 1 / count), drowned) if prices.gaussian else drowned
+    unit, drowned = prices.noise(1, 1 / count), float(np.median(pairs)) / rates.hopeless
+    if prices.gaussian:
+        return min(rates.signal, max(drowned, rates.scarce)) * unit
+    searched = max(drowned, rates.signal) * unit
+    if count_cells(sizes) > MODEL_CELLS:
+        return searched
+    named = {str(i): size for i, size in enumerate(sizes)}
+    roots = min(sum_roots(sets, named) for sets in cover_pairs(named))
+    return min(expect_margins(prices, sizes, 2, roots) / rates.covered, searched)
 
 
 def advise_dependence(schema: Schema, *, spend: Finite, unit: Unit, rows: int | None = None) -> str | None:
@@ -191,12 +213,18 @@ def advise_dependence(schema: Schema, *, spend: Finite, unit: Unit, rows: int | 
     name = "ρ" if isinstance(spend, ZCDP) else "ε"
     words = (
         f"{spend} is too little to look for dependence between {len(sizes)} attributes unless there are about "
-        f"{float(f'{least:.1g}'):,.0f} rows or more; with fewer, each is published as independent of the others. "
-        f"For {known:,} rows, {name} = {float(f'{more:.2g}'):g} would be enough"
+        f"{_round_up(least, 2):,.0f} rows or more; with fewer, each is published as independent of the others. "
+        f"For {known:,} rows, {name} = {_round_up(more, 2):g} would be enough"
     )
     if fewer is not None:
         words += f", or a schema of the {fewer} attributes with the fewest levels"
-    return words + "; `discreet plan` shows more."
+    return f"{words}."
+
+
+def _round_up(value: float, digits: int) -> float:
+    """The least number of so many digits that is not below a positive one."""
+    step = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
+    return float(f"{math.ceil(value / step - 1e-9) * step:.{digits}g}")
 
 
 def price_singles(prices: Prices, sizes: Sequence[int], rows: float, rates: Rates) -> Fraction:
@@ -204,6 +232,12 @@ def price_singles(prices: Prices, sizes: Sequence[int], rows: float, rates: Rate
     typical = sorted(sizes)[len(sizes) // 2]
     needed = prices.afford(typical, rates.singles * rows) / prices.weigh(typical)
     return read_part(min(max(needed * sum(map(prices.weigh, sizes)), 1 / 20), 1 / 3))
+
+
+def suit_rates(rates: Rates, schema: Schema) -> Rates:
+    """The rates where most pairs are of attributes with scored levels: the budget is cut into more of them."""
+    smooth = math.comb(len(score_levels(schema)), 2) > math.comb(len(schema), 2) / 2
+    return replace(rates, fewest=max(rates.fewest, rates.fewest_smooth)) if smooth else rates
 
 
 def price_unit(

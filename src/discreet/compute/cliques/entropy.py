@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.compute.clique_model import CliqueModel, ModelTree
+from discreet.compute.cliques.model import CliqueModel, ModelTree
 from discreet.compute.smoothing import estimate_tables
 from discreet.values.errors import TableError, TooLarge
 from discreet.values.patience import require_time
-from discreet.values.table import Array, Table
+from discreet.values.table import MAX_CELLS, Array, Table
 
 SWEEPS = 40
 """Walks along the tree: noisy margins never agree quite, and further ones only go round in circles."""
@@ -38,7 +38,7 @@ def fit_margins(
     sizes: Mapping[str, int],
     margins: Sequence[Table],
     *,
-    max_cells: int = 2**24,
+    max_cells: int = MAX_CELLS,
     sweeps: int = SWEEPS,
     tolerance: float = TOLERANCE,
 ) -> CliqueModel:
@@ -68,25 +68,38 @@ def fit_margins(
 
 
 def fit_tables(
-    sizes: Mapping[str, int],
+    sizes: Mapping[str, int], noisy: Sequence[Table], variances: Sequence[float], total: float | None = None
+) -> tuple[CliqueModel, float]:
+    """The model of noisy tables taken at their word, and how many rows they agree on.
+
+    Every attribute must be in some table; the total is given where it is public.
+    """
+    margins, rows = estimate_margins(noisy, variances, {}, total, shrunk=False)
+    return fit_margins(sizes, margins), rows
+
+
+def estimate_margins(
     noisy: Sequence[Table],
     variances: Sequence[float],
     ordered: Mapping[str, int],
     total: float | None = None,
     scores: Mapping[str, Array] | None = None,
-) -> tuple[CliqueModel, float]:
-    """The model of noisy tables that every attribute is in some of, and how many rows they agree on.
+    shrunk: bool = True,
+) -> tuple[list[Table], float]:
+    """What noisy tables say of each set that no other contains, and how many rows they agree on.
 
     `ordered` says how many levels of each attribute are in order, `scores` which numbers its levels stand for; the
-    total is given where it is public.
+    total is given where it is public; `shrunk` as in `smoothing.estimate_tables`.
     """
-    tables = estimate_tables(noisy, variances, ordered, rounds=ROUNDS, total=total, scores=scores)
+    tables = estimate_tables(
+        noisy, variances, ordered, rounds=ROUNDS, total=total, scores=scores, shrunk=shrunk
+    )
     rows = tables[0].total()
     if rows <= 0:  # so few that noise left nothing of them
         tables = tuple(Table(table.axes, np.ones(table.values.shape)) for table in tables)
     held = [set(table.axes) for table in tables]
     kept = [table for table in tables if not any(set(table.axes) < other for other in held)]
-    return fit_margins(sizes, list({frozenset(table.axes): table for table in kept}.values())), max(1.0, rows)
+    return list({frozenset(table.axes): table for table in kept}.values()), max(1.0, rows)
 
 
 @dataclass(slots=True, eq=False)

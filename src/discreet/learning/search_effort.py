@@ -1,0 +1,71 @@
+"""How long a search takes and what memory it needs, said beforehand by a law of public numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.learning.search_prices import Prices, Rates, price_choice, price_singles, price_unit
+from discreet.values.table import count_cells
+
+START = 0.8
+"""Seconds until everything is loaded and compiled."""
+COUNTED = 4e8
+"""Rows that are counted in a second, once for every candidate."""
+LOOKED = 1e-4
+"""Seconds for a candidate whenever the model changed: what it expects there is worked out again."""
+FIT_ATTRIBUTE, FIT_CELL = 1.7e-3, 1e-6
+"""Seconds of a fit, for each attribute and each cell of the model."""
+LAST_FITS, AVERAGED = 10, 50
+"""Fits after the last choice: links are dropped and the model is fitted again a few times; and where nothing is chosen,
+because all pairs are measured: four models of the tables, and of the tables disturbed, are averaged."""
+PROCESS, CANDIDATE, COPIES, CODE = 240e6, 2e3, 24, 3
+"""Bytes of a process, of a candidate, of a candidate's cell and of a code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What a search takes, about: less if it finds nothing more, several times that with a hundred attributes."""
+
+    seconds: float
+    """Of one processor."""
+    megabytes: float
+    """Of the process, with the codes of the rows and without the file that they come from."""
+
+    def __str__(self) -> str:
+        seconds, megabytes = (float(f"{amount:.2g}") for amount in (self.seconds, self.megabytes))
+        return f"about {seconds:,.0f} s of one processor and {megabytes:,.0f} MB of memory"
+
+
+def predict_effort(
+    sizes: Sequence[int], rows: float, *, batches: int, candidates: int, cells: int, model_cells: int
+) -> Effort:
+    """The effort of a search that looks at so many candidates, of so many cells in all, so many times.
+
+    t = start + n·C/v + B·C·l + (B + f)·(a·d + c·M): counting, looking and fitting, with n rows, C candidates,
+    B batches, d attributes and M cells of the model [measured on one core of 2026]; f is larger without a batch.
+    """
+    fit = FIT_ATTRIBUTE * len(sizes) + FIT_CELL * min(model_cells, count_cells(sizes))
+    looking = rows * candidates / COUNTED + batches * candidates * LOOKED
+    space = PROCESS + CANDIDATE * candidates + COPIES * cells + CODE * rows * len(sizes)
+    covered = not batches and count_cells(sizes) <= model_cells
+    fits = AVERAGED if covered else batches + LAST_FITS
+    return Effort(START + looking + fits * fit, space / 1e6)
+
+
+def count_batches(prices: Prices, sizes: Sequence[int], rows: float, rates: Rates) -> int:
+    """How often a search chooses and fits at most, if every choice finds a typical pair."""
+    typical = float(np.median([one * other for i, one in enumerate(sizes) for other in sizes[i + 1 :]]))
+    left = 1.0 - float(price_singles(prices, sizes, rows, rates))
+    priced = Prices(
+        prices.gaussian,
+        prices.l1,
+        prices.l2_squared,
+        prices.amount,
+        price_unit(prices, typical, rows, left, len(sizes), rates),
+    )
+    pairs = left / (priced.table(typical) + float(price_choice(priced, typical, rows, rates)))
+    return math.ceil(pairs / max(2, round(rates.batch * len(sizes))))
