@@ -362,9 +362,10 @@ def _remember_source(book: Ledger, account: str, data: Any, beside: Sequence[str
     others = [repr(name) for name in book.find_source(marks) if name != account]
     others += [f"{name!r} of {path}" for path, name in _look_beside(book, data)]
     if others:
+        mine = f" of {Path(book.place).name}" if Path(book.place).is_file() else ""
         warnings.warn(
             f"this table was opened before under the account {', '.join(others[:3])}; what that account promises holds "
-            f"only together with {account!r}: use one account for the same people",
+            f"only together with {account!r}{mine}: use one account for the same people",
             PromiseWarning,
             stacklevel=4,
         )
@@ -376,9 +377,8 @@ def _look_beside(book: Ledger, data: Any) -> Iterator[tuple[str, str]]:
     place = Path(book.place)
     if not place.is_file():
         return
-    beside = [
-        found for found in sorted(place.resolve().parent.iterdir()) if found.resolve() != place.resolve()
-    ]
+    folder = sorted(place.resolve().parent.iterdir())
+    beside = [found for found in folder if found.resolve() != place.resolve()]
     from discreet.stores.sqlite import is_ledger
 
     for found in [found for found in beside if found.is_file() and is_ledger(found)][:MOST_BESIDE]:

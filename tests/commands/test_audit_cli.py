@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -81,6 +82,10 @@ def test_every_kind_of_release_is_attacked_in_its_ways(
     assert code == (1 if found["outcome"] in ("broken", "exposed") else 0)
     assert found["outcome"] == ("kept" if release == "private.json" else found["outcome"]) != "broken"
     assert "private rows" in printed.err
+    (told,) = re.findall(r"finds ([\d.]+) % of the members .* accuses ([\d.]+) %", " ".join(found["verdict"]))
+    error = found["tracing"]["errors"].index(float(told[1]) / 100)
+    best = max(attack["points"][error]["power"] for attack in found["tracing"]["attacks"])
+    assert float(told[0]) == pytest.approx(100 * best, abs=0.06), "the best attack at the error that is named"
     assert found["tracing"]["members"] == 200 and found["tracing"]["strangers"] == 300
     if release == "private.json":
         assert found["tracing"]["promise"] == {"epsilon": "1"} and found["noise"]["tests"] > 5

@@ -16,6 +16,7 @@ from discreet.entrance import open_counter
 from discreet.rows.draft import draft_schema
 from discreet.values.errors import DataError
 from discreet.values.schema import Attribute, Schema
+from discreet.values.schema.reading import Reading
 
 SCHEMA = Schema.of({"Größe": ["klein", "groß"]})
 ROWS = ["klein", "groß", "groß"]
@@ -77,10 +78,54 @@ def test_what_is_said_wins(tmp_path: Path) -> None:
         "separator=x": "separator 'x'; allowed are",
         "encoding=klingon": "unknown encoding",
         "decimal=;": "decimal ';'",
-        "colour=red": "unknown option 'colour'; allowed are separator, decimal, encoding",
+        "colour=red": "unknown option 'colour'; allowed are separator, decimal, encoding, header, unit",
+        "header=0": "header '0'; allowed is the number of a line, 1 to 1000",
+        "header=two": "header 'two'; allowed is the number of a line",
+        "unit=": "unit ''; allowed are 1 to 10 characters",
+        "unit=m2": "unit 'm2'; allowed are 1 to 10 characters without digits",
     }.items():
         with pytest.raises(DataError, match=message):
             draft_schema(f"{path}?{wrong}")
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_titles_units_and_decimal_commas_are_said_behind_the_name(tmp_path: Path, ending: str) -> None:
+    """A title above the header, prices with € and points between thousands: the draft says what to type."""
+    path = tmp_path / f"preise.{ending}"
+    prices = [250.25 * i for i in range(1, 41)] * 10
+    texts = [f"{price:,.2f} €".translate(str.maketrans(".,", ",.")) for price in prices]
+    rows = [
+        ["Preise 2024", "", ""],
+        ["Preis", "", ""],
+        *([text, "ja", "1,5 kg"] for text in texts),
+        ["-", "ja", ""],
+    ]
+    if ending == "xlsx":
+        import openpyxl
+
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append([cell or None for cell in row])
+        book.save(path)
+    else:
+        path.write_bytes("".join(";".join(row) + "\r\n" for row in rows).encode("cp1252"))
+    first = draft_schema(f"{path}?header=2", least=5).proposals[0]
+    typed = f"preise.{ending}?header=2&unit=€{'&decimal=,' * (ending == 'xlsx')}"
+    assert "its numbers have a unit" in first.notes[0] and f"'{typed}'" in first.notes[0]
+    said = f"{path}?header=2&unit=€&decimal=,"
+    schema = draft_schema(said, least=5).schema
+    assert schema.names == ("Preis",) and schema["Preis"].type == "decimal" and schema["Preis"].decimals == 2
+    by_hand = Schema(
+        (Attribute.binned("Preis", [0, 1000, 10_020.01], missing="missing", reading=Reading.of(nulls=["-"])),)
+    )
+    assert count(said, by_hand) == [30, 370, 1]
+
+
+def test_a_unit_is_taken_off_numbers_alone(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('x\n$1\n"$1,234.50"\n$ 7\n7 $\n-2$\n"1,5"\n$1$\nUS$\n$\n12$3\n', "utf-8")
+    texts = ["1", "1234.50", "7", "-2", "1,5", "$1$", "US$", "$", "12$3"]
+    assert count(f"{path}?unit=$", Schema.of({"x": texts})) == [1, 1, 2, 1, 1, 1, 1, 1, 1]
 
 
 def test_half_utf8_is_refused_with_what_to_write(tmp_path: Path) -> None:

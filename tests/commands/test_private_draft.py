@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,9 +13,9 @@ import pytest
 
 import discreet as dc
 from discreet.doors.cli import main
-from discreet.doors.drafting import draft_privately, read_form
+from discreet.doors.private_draft import draft_privately, read_form
 from discreet.learning.refinement import Cells, open_dates, open_numbers
-from discreet.rows.draft.prepared import FORMS
+from discreet.rows.draft.prepared import FORMS, prepare
 from discreet.stores.memory import MemoryLedger
 from discreet.values.budget import allow
 from discreet.values.errors import BudgetError, Overspent, SchemaError
@@ -43,9 +44,7 @@ def test_a_private_draft_finds_types_levels_and_bins() -> None:
     assert schema.names == ("age", "weight", "town", "seen", "smoker")
     assert schema["town"].values == ("Aachen", "Berlin", "Celle"), "what one row holds is not told"
     assert (
-        schema["age"].type == "integer"
-        and schema["weight"].decimals == 1
-        and schema["seen"].type == "datetime"
+        schema["age"].type == "integer" and schema["weight"].decimals == 1 and schema["seen"].type == "date"
     )
     age = schema["age"].bins
     # Noise may add a bin beyond the last number once in a thousand drafts, so nothing is said about that end.
@@ -116,6 +115,7 @@ def test_one_line_gives_a_frame_of_the_same_kind_and_types(
         assert list(drawn.columns) == ["age", "weight", "town", "seen", "smoker"] and len(drawn) == 500
         ages = drawn["age"].dropna()
         assert (ages == ages.round()).all() and ages.between(0, 120).mean() > 0.9
+        assert (drawn["seen"].dropna() == drawn["seen"].dropna().dt.normalize()).all(), "days stay days"
         assert drawn["seen"].dtype.kind == "M" and abs(drawn["weight"].median() - 75) < 5
         assert set(drawn["town"].dropna()) <= {"Aachen", "Berlin", "Celle", "other"}
 
@@ -172,6 +172,8 @@ def test_forms_are_read_through_noise() -> None:
     assert read(kind="number", whole=5000) == ("decimal", "0")
     assert read(text=5000, whole=100) == ("text",)
     assert read(date=5000) == ("date",)
+    assert read("time", date=5000) == ("date",) and read("time", date=2000, time=3000) == ("time",)
+    assert read("time", missing=5000) == ("time",)
     assert read(**{"slashes": 4000, "slashes, day first": 1000}) == ("date", "dmy")
     assert read(missing=5000) == ("text",)
     assert read(missing=5000, whole=45) == ("text",), "an empty column must not pass for numbers by chance"
@@ -298,3 +300,28 @@ def test_a_fitted_synthesizer_holds_no_category_that_was_not_told() -> None:
     towns = sorted(set(frame["town"]))
     given = polars.from_pandas(make_frame()[["town", "age"]]).cast({"town": polars.Enum(towns)})
     assert "Hermitage" not in str(dc.Synthesizer(8).fit(given).sample(100, rng=1).schema)
+
+
+def test_one_odd_cell_does_not_change_what_a_frame_of_moments_is_taken_for() -> None:
+    """pandas calls a column datetime64 only if all of its cells are moments, so its word is that of a single row."""
+    days = pd.Series(pd.to_datetime(["2020-01-01", "2020-02-03"]))
+    spoilt = pd.Series(["2020-01-01", "2020-02-03", "n. bek."])
+    told = [prepare(pd.DataFrame({"seen": column})).columns for column in (days, days.diff(), spoilt)]
+    assert [column.kind for (column,) in told] == ["text"] * 3
+
+
+def test_a_last_cell_is_not_filled_to_its_far_end() -> None:
+    """Of years of schooling, 9 to 20, the last 300 are somewhere from 20 to 50: they are not spread that far."""
+    edges = (0.0, 5.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0, 50.0, 100.0)
+    cells = Cells(edges, 1.0, "", (3.0, -9.0, 9.0, 2000.0, 2200.0, 1100.0, 500.0, 330.0, 5.0), (20.0,) * 9)
+    found = cells.cut()
+    assert found is not None and found[0] == 12.0 and 20.0 < found[-1] <= 28.0
+    mirrored = replace(cells, edges=tuple(-edge for edge in edges[::-1]), counts=cells.counts[::-1])
+    assert mirrored.tell().edges == tuple(-edge for edge in cells.tell().edges[::-1])
+
+
+def test_noise_far_from_all_numbers_is_no_tail_of_theirs() -> None:
+    edges = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
+    counts = (2400.0, 1200.0, 1500.0, 800.0, 300.0, 60.0, -5.0, 10.0, 0.0, 80.0, 75.0)
+    found = Cells(edges, 1.0, "", counts, (20.0,) * 11).tell()
+    assert found.edges[-1] <= 25.0 and found.edges[0] == 0.0

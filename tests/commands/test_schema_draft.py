@@ -171,6 +171,66 @@ def test_columns_that_are_no_attributes_are_left_out_with_a_word(tmp_path: Path)
         assert word in reasons[column], reasons[column]
 
 
+def test_spellings_of_one_value_are_one_level(tmp_path: Path) -> None:
+    """Case and outer blanks make no levels where both spellings are frequent; times of the day are in order."""
+    cells = ["m", "w", "M ", " W", "divers", "m", "w", "divers", "DIVERS"]
+    hours = ["08:30", "07:15", "23:00"]
+    rows = [f"{cells[i % 9]},{'aAb'[i % 3]},{hours[i % 3]},{'NA' if i % 2 else 'na'}" for i in range(270)]
+    path = tmp_path / "t.csv"
+    path.write_text("sex,grade,seen,odd\n" + "\n".join([*rows, "Zwitter,a,04:04,x"]) + "\n", "utf-8")
+    draft = draft_schema(str(path))
+    schema = draft.schema
+    assert schema["sex"].values == ("divers", "m", "w") and schema["sex"].reading.ignore == (
+        "blanks",
+        "case",
+    )
+    assert schema["grade"].values == ("a", "b") and schema["grade"].reading.ignore == ("case",)
+    assert schema["seen"].ordered and schema["seen"].values[:3] == ("07:15", "08:30", "23:00")
+    assert "Zwitter" not in draft.format() and "04:04" not in draft.format()
+    assert parse_toml(draft.format()) == schema
+    counter = open_counter(str(path), schema)
+    assert [int(n) for n in counter.count([("sex",)])[0].values] == [90, 90, 90, 1]
+    counter.close()
+
+
+def test_dates_with_slashes_and_the_year_first_are_dates_and_clocks_get_a_word(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    rows = [
+        f"2024/{1 + i % 12:02}/{1 + i % 28:02} 10:{i % 60:02}:00,{i % 24:02}:{i % 59:02}:{i % 57:02}"
+        for i in range(900)
+    ]
+    path.write_text("seen,clock\n" + "\n".join(rows) + "\n", "utf-8")
+    draft = draft_schema(str(path))
+    assert draft.schema.names == ("seen",) and draft.schema["seen"].type == "datetime"
+    assert "times of the day; write them as texts of hours" in draft.proposals[1].notes[0]
+    open_counter(str(path), draft.schema).close()
+
+
+def test_days_that_came_as_moments_are_days() -> None:
+    days = pd.to_datetime("2024-01-01") + pd.to_timedelta(np.arange(400) % 90, "D")
+    frame = pd.DataFrame({"seen": days, "taken": days + pd.to_timedelta(np.arange(400) * 7, "min")})
+    schema = draft_schema(frame).schema
+    assert schema["seen"].type == "date" and schema["taken"].type == "datetime"
+    open_counter(frame, schema).close()
+
+
+def test_columns_of_one_name_are_left_out_and_the_others_drafted(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "a,ward,ward,,\n" + "".join(f"{i % 7},x,{i % 2},1,{i % 3}\n" for i in range(100)), "utf-8"
+    )
+    draft = draft_schema(str(path))
+    assert draft.schema.names == ("a",)
+    notes = [found.notes[0] for found in draft.proposals[1:]]
+    assert all("several columns have this name" in note for note in notes[:2])
+    assert all("it has no name" in note and "?header=2" in note for note in notes[2:])
+    open_counter(str(path), draft.schema).close()
+    with pytest.raises(DataError, match="several columns are called 'ward'"):
+        draft_schema(str(path), person="ward")
+    made = dc.synthesize(str(path), epsilon=100, rows=5, rng=1, quiet=True)
+    assert len(made) == 5
+
+
 def test_columns_that_follow_from_others_are_recognised(tmp_path: Path) -> None:
     school = ["primary", "secondary", "college", "doctorate"]
     state = {"Bayern": "Germany", "Hessen": "Germany", "Tirol": "Austria", "Wien": "Austria"}
@@ -393,3 +453,48 @@ def test_whoever_protects_rows_of_people_in_python_or_a_database_is_told(kind: s
     with warnings.catch_warnings():
         warnings.simplefilter("error", PromiseWarning)
         dc.release(data, {"x": ["a", "b"]}, {"x": []}, **asked)
+
+
+def test_a_draft_of_a_file_fits_the_frame_that_it_was_written_from_and_the_other_way_round(
+    tmp_path: Path,
+) -> None:
+    """Pandas writes 1.0 where a frame holds 1, and levels with a fraction are bins in both."""
+    n = np.arange(600)
+    frame = pd.DataFrame(
+        {
+            "grade": np.where(n % 7, n % 3 + 1.0, np.nan),
+            "flag": (n % 2).astype(float),
+            "dose": (n % 3) + 0.5,
+        }
+    )
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, index=False)
+    counts = []
+    for drafted in (str(path), frame):
+        schema = draft_schema(drafted).schema
+        for rows in (str(path), frame):
+            counter = open_counter(rows, schema)
+            found = counter.count([(name,) for name in schema.names])
+            counts.append([table.values.tolist() for table in found])
+            counter.close()
+    assert counts[0] == [[171, 171, 172, 86], [300, 300], [200, 200, 200]]
+    assert all(found == counts[0] for found in counts)
+
+
+def test_one_number_in_several_spellings_is_one_level(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "grade\n" + "\n".join(["1.0"] * 40 + ["1"] * 30 + ["1.00"] * 20 + ["2"] * 25) + "\n", "utf-8"
+    )
+    draft = draft_schema(str(path))
+    assert draft.schema["grade"].values == ("1.0", "2")
+    assert parse_toml(draft.format()) == draft.schema
+    counter = open_counter(str(path), draft.schema)
+    assert counter.count([("grade",)])[0].values.tolist() == [90, 25]
+    counter.close()
+
+
+def test_times_of_the_day_get_the_same_word_from_every_file() -> None:
+    clock = pd.to_datetime("2024-01-01") + pd.to_timedelta(np.arange(900) * 61, "s")
+    draft = draft_schema(pd.DataFrame({"clock": clock.time, "ward": np.arange(900) % 4}))
+    assert draft.schema.names == ("ward",) and "such as 11:30" in draft.proposals[0].notes[0]

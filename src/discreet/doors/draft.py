@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.values.errors import BudgetError
 
 if TYPE_CHECKING:
-    from discreet.doors.drafting import PrivateDraft
+    from discreet.doors.private_draft import PrivateDraft
     from discreet.rows.draft import Draft
 
 
@@ -22,7 +22,7 @@ def draft(
     `release`, and nothing is left to review but what you know better.
     """
     if paid.get("epsilon") is not None or paid.get("rho") is not None:
-        from discreet.doors.drafting import draft_privately
+        from discreet.doors.private_draft import draft_privately
 
         return draft_privately(data, person=person, **paid)
     if paid:

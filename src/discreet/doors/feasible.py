@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -59,8 +59,12 @@ def estimate_bytes(schema: Schema, dag: DAG | None) -> int:
     return CELL_BYTES * cells + ATTRIBUTE_BYTES * len(schema)
 
 
-def require_readable(schema: Schema, dag: DAG | None) -> None:
-    """Refuse a release whose document would be longer than what anybody's reader takes."""
+def require_possible(schema: Schema, dag: DAG | None) -> None:
+    """Refuse constraints that cannot be kept, and a document that would be longer than what anybody's reader takes."""
+    if schema.constraints:
+        from discreet.compute.constrained import require_narrow
+
+        require_narrow(schema, dag)
     length = estimate_bytes(schema, dag)
     if length <= MAX_BYTES:
         return
@@ -173,30 +177,42 @@ def warn_of_noise(schema: Schema, spend: Finite, budget: Finite | None, unit: Un
         schema, spend=price(spend, budget or spend), unit=protected.fix(1) if protected.is_open else protected
     )
     if advice is not None:
-        warnings.warn(advice, BudgetWarning, stacklevel=3)
+        warnings.warn(f"{advice} `discreet plan` shows more.", BudgetWarning, stacklevel=3)
 
 
 def find_people(
-    data: Any, schema: Schema, ledger: Ledger | str | os.PathLike[str], account: str | None
+    data: Any,
+    known: Collection[str],
+    ledger: Ledger | str | os.PathLike[str] | None,
+    account: str | None,
+    write: str = "--person {} --at-most 4",
 ) -> str | None:
-    """What to say to whoever opens an account of rows on a table with repeated ids; None if there is nothing to say."""
+    """What to say to whoever opens an account of rows on a table with repeated ids; None if there is nothing to say.
+
+    It is for the custodian alone: it follows from the ids without noise.
+    """
     from discreet.entrance import find_repeated_id, has_account, name_data
 
-    if not getattr(ledger, "durable", True) or has_account(ledger, account or name_data(data, durable=True)):
-        return None
+    if getattr(ledger, "durable", ledger is not None):
+        assert ledger is not None
+        if has_account(ledger, account or name_data(data, durable=True)):
+            return None
     try:
-        column = find_repeated_id(data, schema.names)
+        column = find_repeated_id(data, known)
     except DiscreetError:  # what cannot be read is refused where it is opened, in better words
         return None
     return column and (
         f"The column {column!r} repeats. If it names people, somebody has several rows, and a promise about rows "
-        f"protects them less. To protect people, use --person {column} --at-most 4 (or another number of rows)."
+        f"protects them less. To protect people, use {write.format(column)} (or another number of rows)."
     )
 
 
 def warn_of_people(
-    data: Any, schema: Schema, ledger: Ledger | str | os.PathLike[str], account: str | None
+    data: Any,
+    known: Collection[str],
+    ledger: Ledger | str | os.PathLike[str] | None,
+    account: str | None,
 ) -> None:
     """Say it before the account is opened: its unit is for good."""
-    if message := find_people(data, schema, ledger, account):
+    if message := find_people(data, known, ledger, account, 'person="{}", at_most=4'):
         warnings.warn(message, PromiseWarning, stacklevel=3)

@@ -48,16 +48,12 @@ def plan(
 
     `rows` is your guess of how many there are; everything else is what `release` takes.
     """
-    from discreet.doors.feasible import read_options, require_meaningful, require_readable
+    from discreet.doors.feasible import read_options, require_meaningful, require_possible
     from discreet.judge.preview import rehearse
 
     declared = read_schema(schema)
     dag = None if graph is None else read_dag(graph, declared)
-    if declared.constraints:
-        from discreet.compute.constrained import require_narrow
-
-        require_narrow(declared, dag)
-    require_readable(declared, dag)
+    require_possible(declared, dag)
     spend = choose_budget(epsilon=epsilon, delta=delta, rho=rho)
     require_meaningful(spend)
     protected = Unit.choose(unit, person, at_most, per_person) or Unit.ADD_REMOVE

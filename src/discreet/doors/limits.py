@@ -9,21 +9,47 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from discreet.values.errors import DataError
 from discreet.values.patience import describe_limit, read_seconds, read_whole
 
 MEGABYTES, MEGABYTES_NAME = 6144, "DISCREET_MEGABYTES"
 """The memory that a command may take, unless the environment says otherwise."""
-LIMITED = frozenset({"verify", "sign", "report", "explore", "statement", "combine", "catalog", "bounds"})
+LEAST_MEGABYTES = 768
+LIMITED = frozenset(
+    (
+        "verify",
+        "sign",
+        "report",
+        "explore",
+        "statement",
+        "combine",
+        "compare",
+        "catalog",
+        "bounds",
+        "query",
+        "credal",
+    )
+)
 """Commands whose work a document decides, and nobody's own request."""
 BAD_INPUT, INTERRUPTED = 2, 130
 
 
 def read_limits() -> tuple[int, int]:
     """Seconds of processor time and megabytes of memory, from the environment or as they are by default."""
-    return read_seconds(), read_whole(MEGABYTES_NAME, MEGABYTES)
+    seconds, megabytes = read_seconds(), read_whole(MEGABYTES_NAME, MEGABYTES)
+    if megabytes < LEAST_MEGABYTES:
+        raise DataError(
+            f"{MEGABYTES_NAME} must be at least {LEAST_MEGABYTES}, which Python and its packages take, not {megabytes}"
+        )
+    return seconds, megabytes
+
+
+def is_limited(arguments: Sequence[str]) -> bool:
+    """Whether a command works on what strangers wrote; `compare --rows` reads two files of the custodian's own."""
+    own = arguments[:1] == ["compare"] and "--rows" in arguments
+    return not own and bool(LIMITED.intersection(arguments[:1]))
 
 
 def run_limited(work: Callable[[], int]) -> int:

@@ -17,6 +17,7 @@ from discreet.values.unit import Unit
 
 if TYPE_CHECKING:
     from discreet.learning.custodians.agreement import Agreement
+    from discreet.learning.custodians.combination import Part
     from discreet.values.about import About
     from discreet.values.text import Number
 
@@ -37,15 +38,14 @@ def describe(
     from discreet.judge.claim import state_claim
     from discreet.judge.publishing.croissant import describe_croissant, describe_dataset
     from discreet.judge.publishing.registry import format_record, make_record
-    from discreet.judge.trust.doubt import find_doubt
-    from discreet.networks.formats.release import read_release
+    from discreet.judge.trust.doubt import read_release_with_doubt
     from discreet.values.about import About
 
     forms = ("text", "json", "registry", "croissant", "json-ld")
     if form not in forms:
         raise FormatError(f"the format must be one of {', '.join(forms)}, not {form!r}")
-    found, words = read_release(release), About.read(about)
-    doubt = find_doubt(found, str(find_document(release)))
+    words = About.read(about)
+    found, doubt = read_release_with_doubt(release)
     if form == "text":
         claimed = state_claim(found, words).explain()
         return (
@@ -86,14 +86,14 @@ def agree(
 
     `custodians` are the names of their accounts, `rows` a guess of how many rows they have together.
     """
-    from discreet.doors.feasible import require_meaningful, require_readable
+    from discreet.doors.feasible import require_meaningful, require_possible
     from discreet.learning.custodians.agreement import Agreement
 
     declared = read_schema(schema)
     if graph is None:
         raise DataError("custodians can only agree on a graph that is given; a search has no plan to share")
     dag = read_dag(graph, declared)
-    require_readable(declared, dag)
+    require_possible(declared, dag)
     spend = choose_budget(epsilon=epsilon, delta=delta, rho=rho)
     require_meaningful(spend)
     protected = Unit.choose(unit, person, at_most, per_person) or Unit.ADD_REMOVE
@@ -114,37 +114,58 @@ def combine(
     `disjoint` is the custodians' word that nobody is in two tables: then everybody has one custodian's promise, else
     promises add up. `without` names custodians of the plan who dropped out.
     """
-    from discreet.judge.verify import verify as check
-    from discreet.judge.verify import verify_file
-    from discreet.learning.custodians.combination import Part, combine_parts
-    from discreet.networks.formats.release import make_release, read_release
-    from discreet.networks.formats.signature import read_public
+    from discreet.judge.verify import PATIENCE
+    from discreet.learning.custodians.combination import combine_parts
+    from discreet.networks.formats.release import make_release
     from discreet.values.about import About
+    from discreet.values.patience import limit_time
 
-    found = []
+    with limit_time(PATIENCE):
+        found = _check_parts(parts, keys)
+        made = make_release(combine_parts(found, disjoint=disjoint, without=without), About.read(about))
+    return Release(made.network, made.promise, made.software, made.about)
+
+
+def _check_parts(
+    parts: Sequence[Document | str | os.PathLike[str]], keys: Sequence[str | os.PathLike[str]]
+) -> list[Part]:
+    """The parts, each verified once, however many keys there are, and each signed by a key of its own."""
+    from discreet.judge.trust.doubt import check_file
+    from discreet.judge.verify import verify as check
+    from discreet.learning.custodians.combination import Part
+
+    found: list[Part] = []
     signed: dict[bytes, str] = {}
     for number, given in enumerate(parts, 1):
         if isinstance(given, Document):
             if keys:
                 raise FormatError("a signature is for the bytes of a file; give the paths of the parts")
-            part, source, checked = given, f"part {number}", check(given)
+            part, source, checked, data = given, f"part {number}", check(given), b""
         else:
             path, source = find_document(given), os.fspath(given)
-            part = read_release(path)
-            tried = [verify_file(path, None, key) for key in keys] or [verify_file(path)]
-            checked = next((one for one in tried if one.sound), tried[0])
-            if keys and checked.sound:
-                signer = read_public(keys[tried.index(checked)]).public_bytes_raw()
-                other = signed.setdefault(signer, source)
-                if other != source:
-                    raise FormatError(
-                        f"{source} and {other} are signed by one key; each custodian has its own"
-                    )
+            once = check_file(path)
+            part, checked, data = once.release, once.found, once.data
         if not checked.sound:
             raise FormatError(f"{source}: refused, {(*checked.problems, checked.conclude())[0]}")
+        if keys:
+            other = signed.setdefault(_find_signer(path, data, keys), source)
+            if other != source:
+                raise FormatError(f"{source} and {other} are signed by one key; each custodian has its own")
         found.append(Part(source, part.network))
-    made = make_release(combine_parts(found, disjoint=disjoint, without=without), About.read(about))
-    return Release(made.network, made.promise, made.software, made.about)
+    return found
+
+
+def _find_signer(path: str | os.PathLike[str], data: bytes, keys: Sequence[str | os.PathLike[str]]) -> bytes:
+    """The public key, of those that are given, that vouches for every byte of a part; refused if none does."""
+    from discreet.networks.formats.signature import check_signature, read_public
+
+    problems = []
+    for key in keys:
+        problem = check_signature(path, data, key)
+        if problem is None:
+            return read_public(key).public_bytes_raw()
+        problems.append(problem)
+    raise FormatError(f"{os.fspath(path)}: refused, signature: {problems[0]}")
 
 
 def read_plan(plan: Agreement | str | os.PathLike[str], account: str | None, *others: object) -> Agreement:

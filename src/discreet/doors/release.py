@@ -17,8 +17,10 @@ from discreet.networks.formats.release import describe_words, list_software, mak
 from discreet.networks.formats.release import read as read_file
 from discreet.values.budget import Finite, Infinite, PureDP, choose_budget, price, read_budget
 from discreet.values.errors import PromiseWarning, SchemaError
+from discreet.values.files import read_text
 from discreet.values.graph import DAG
 from discreet.values.schema import Schema
+from discreet.values.schema.formats.toml import MAX_BYTES
 from discreet.values.text import list_some
 from discreet.values.unit import Unit
 
@@ -203,6 +205,8 @@ class Release(Document):
             words += (
                 f"{len(alone)} left independent: {list_some(alone)}" if alone else "none left independent"
             )
+        elif len(alone) == 1:
+            words = "no arrows: there is one attribute"
         else:
             words = f"no arrows: each of {len(alone)} attributes is published as independent of the others"
         if error:
@@ -260,7 +264,7 @@ def release(
     nothing. With `create`, a ledger or account that is not there is made, with `budget` or what this release costs.
     `person` names a column of people's ids: then the promise is about people, of whom `at_most` rows count each ("auto"
     has their number chosen privately), or with `per_person="average"` the average of so many. An account keeps its unit
-    for good. Without a ledger nothing remembers what was spent: for simulations only.
+    for good. Without a ledger nothing remembers what was spent.
     A draft whose guesses nobody has reviewed is refused, unless `accept_guesses` says that what it took from the rows
     may be published. `learner` and its `options` are those of `discreet.learn`; `progress` is told how far a search for
     the graph is. A `plan` that custodians share (`discreet.agree`) stands for schema, graph, unit and cost; then
@@ -296,20 +300,16 @@ def release(
     feasible.require_meaningful(spend)
     declared = read_schema(schema) if accept_guesses else read_reviewed(schema)
     dag = None if graph is None else read_dag(graph, declared)
-    if declared.constraints:
-        from discreet.compute.constrained import require_narrow
-
-        require_narrow(declared, dag)
     name = choose_learner(learner, dag)
     options = feasible.read_options(options, declared, dag)
-    feasible.require_readable(declared, dag)
+    feasible.require_possible(declared, dag)
     protected, whole_budget = Unit.choose(unit, person, at_most, per_person), read_whole(budget)
     if create or name in CHOOSY:
         # A bound on a person's rows may be paid for first, so a unit that the learner refuses is refused before that.
         asked = protected or (None if ledger is None or account is None else find_unit(ledger, account))
         feasible.require_startable(declared, dag, name, options, spend=spend, budget=whole_budget, unit=asked)
-    if create and ledger is not None and protected is None:
-        feasible.warn_of_people(data, declared, ledger, account)
+    if create and protected is None and getattr(ledger, "durable", ledger is not None):
+        feasible.warn_of_people(data, declared.names, ledger, account)
     key = request or name_request(account, declared, dag, spend, name, options)
     if name == "adaptive" and not options.get("sets"):
         feasible.warn_of_noise(declared, spend, whole_budget, protected)
@@ -344,8 +344,8 @@ def release(
         network = learn_network(name, airlock, *([] if dag is None else [dag]), **arguments)
         if network.provenance and network.provenance.statement and not network.provenance.statement.durable:
             warnings.warn(
-                "no ledger remembers what this release cost, so the same rows can be asked again for nothing: it is a "
-                "simulation; give a ledger",
+                "no ledger remembers what this release cost, so the same rows can be asked again for nothing: give a "
+                "ledger if they are real ones",
                 PromiseWarning,
                 stacklevel=2,
             )
@@ -395,8 +395,9 @@ def read_reviewed(schema: SchemaLike) -> Schema:
     if guesses:
         where = os.fspath(schema) if isinstance(schema, str | os.PathLike) else "the draft"
         raise SchemaError(
-            f"{where} still has {guesses} guesses that were taken from the rows and would be published: review each "
-            "line marked `review` and delete its comment, or accept them all (--accept-guesses)"
+            f"{where} still has {guesses} guess{'es' * (guesses > 1)} taken from the rows that would be published: "
+            "review each line marked `review` and delete its comment, or accept them all (--accept-guesses, in "
+            "Python accept_guesses=True)"
         )
     return declared
 
@@ -404,7 +405,7 @@ def read_reviewed(schema: SchemaLike) -> Schema:
 def count_guesses(schema: SchemaLike) -> int:
     """How many guesses of a draft are still marked in a schema file, or in a draft."""
     if isinstance(schema, str | os.PathLike):
-        return Path(schema).read_text("utf-8").count(GUESSED)
+        return read_text(schema, MAX_BYTES).count(GUESSED)
     return int(getattr(schema, "guesses", 0))
 
 

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from discreet.doors.drafting import DEFAULT_DELTA, PrivateDraft, draft_privately, split_spend
+from discreet.doors.feasible import warn_of_people
+from discreet.doors.presence import find_never_missing, forbid_missing
+from discreet.doors.private_draft import DEFAULT_DELTA, PrivateDraft, draft_privately, split_spend
 from discreet.doors.release import SchemaLike, read_reviewed
 from discreet.doors.release import release as make_release
+from discreet.rows.draft.prepared import is_loose, prepare
 from discreet.values.budget import Finite, PureDP
 from discreet.values.errors import BudgetError, DataError
 from discreet.values.text import read_fraction
@@ -31,7 +34,9 @@ class Synthesizer:
 
     `epsilon` and `delta` are the whole cost. Without a `schema` a part of it, `share`, pays for a private draft.
     `ledger`, `account`, `person` and `at_most` are those of `release`; without a ledger nothing remembers what was
-    spent. After `fit`, `schema_`, `release_` and `rows_` (about how many rows there were) are public.
+    spent. Whether a column of a pandas frame has a NumPy type of integers or of floats can depend on a single missing
+    cell, so such types come back only if `keep_types` says that they are public. After `fit`, `schema_`, `release_` and
+    `rows_` (about how many rows there were) are public.
     """
 
     def __init__(
@@ -46,19 +51,26 @@ class Synthesizer:
         person: str | None = None,
         at_most: int | None = None,
         share: Number = SHARE,
+        keep_types: bool = False,
     ) -> None:
         self.epsilon, self.delta, self.schema, self.graph = epsilon, delta, schema, graph
-        self.ledger, self.account, self.person, self.at_most, self.share = (
-            ledger,
-            account,
-            person,
-            at_most,
-            share,
-        )
+        self.ledger, self.account, self.person, self.at_most = ledger, account, person, at_most
+        self.share, self.keep_types = share, keep_types
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name, as scikit-learn asks for them."""
-        names = ["epsilon", "delta", "schema", "graph", "ledger", "account", "person", "at_most", "share"]
+        names = [
+            "epsilon",
+            "delta",
+            "schema",
+            "graph",
+            "ledger",
+            "account",
+            "person",
+            "at_most",
+            "share",
+            "keep_types",
+        ]
         return {name: getattr(self, name) for name in names}
 
     def set_params(self, **params: Any) -> Self:
@@ -84,16 +96,26 @@ class Synthesizer:
         place |= {"person": self.person, "at_most": self.at_most}
         self.draft_: PrivateDraft | None = None
         if self.schema is None:
-            self.draft_ = draft_privately(X, **place, **_name_kind(first))
-            schema: SchemaLike = self.draft_.schema
+            if self.person is None:
+                warn_of_people(X, (), ledger, account)
+            # The release reads what the draft has read, so that no cell can make it refuse what the draft took.
+            prepared = prepare(X, self.person)
+            self.draft_ = draft_privately(prepared, **place, **_name_kind(first))
+            schema, rows = self.draft_.schema, prepared.own
             rest = first + rest - self.draft_.paid
         else:
-            schema, rest = read_reviewed(self.schema), first + rest
-        self.release_: Release = make_release(_as_rows(X), schema, self.graph, **place, **_name_kind(rest))
+            schema, rest, rows = read_reviewed(self.schema), first + rest, _as_rows(X)
+            if self.person is None and self.ledger is None:
+                warn_of_people(X, schema.names, ledger, account)
+        self.release_: Release = make_release(rows, schema, self.graph, **place, **_name_kind(rest))
         self.schema_: Schema = self.release_.network.schema
         totals = [float(table.noisy.values.sum()) for table in self.release_.provenance.measurements]
         self.rows_ = max(1, round(float(np.median(totals)))) if totals else 1
-        self._shape = _remember(X)
+        self._shape = _remember(X, self.keep_types)
+        # A draft gives every column a level for missing cells, and noise would fill it where there are none.
+        whole_columns = [] if self.draft_ is None else find_never_missing(self.release_, self.draft_.missing)
+        whole_columns += [name for name, dtype in self._shape[1].items() if _holds_no_null(dtype)]
+        self._drawn = forbid_missing(self.release_.network, whole_columns)
         return self
 
     def sample(self, n: int | None = None, rng: int | None = None) -> Any:
@@ -101,7 +123,8 @@ class Synthesizer:
         if not hasattr(self, "release_"):
             raise DataError("fit the synthesizer to a frame first")
         seed = secrets.randbits(63) if rng is None else rng
-        return _restore(self.release_.sample(self.rows_ if n is None else n, rng=seed), self._shape)
+        drawn = self._drawn.sample(self.rows_ if n is None else n, rng=seed)
+        return _restore(drawn, self._shape)
 
     def explain(self) -> str:
         """What was decided and what it cost, as text."""
@@ -126,8 +149,8 @@ def synthesize(
 
     A private draft of the schema takes a part of the cost, the release the rest: nothing is taken from rows unpaid. δ
     is 1e-6 if none is said; it pays for the levels of texts, and lets spends add up in ρ. `options` are those of
-    `Synthesizer`: `schema`, `graph`, `ledger`, `account`, `person`, `at_most`, `share`. Says what it decided, unless
-    `quiet`.
+    `Synthesizer`: `schema`, `graph`, `ledger`, `account`, `person`, `at_most`, `share`, `keep_types`. Says what it
+    decided, unless `quiet`.
     """
     made = Synthesizer(epsilon, delta, **options).fit(data)
     if not quiet:
@@ -148,15 +171,21 @@ def _as_rows(data: Any) -> Any:
     return data if found is None else found
 
 
-def _remember(data: Any) -> tuple[str, Any]:
-    """Of which kind a frame is, and the types of its columns where these do not follow from cells; no row."""
-    from discreet.rows.draft.prepared import is_loose
+def _holds_no_null(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind in "iub"
 
+
+def _remember(data: Any, keep: bool) -> tuple[str, Any]:
+    """Of which kind a frame is, and the types of its columns where these do not follow from cells; no row."""
     home = type(data).__module__.partition(".")[0]
     if home == "pandas":
         # A categorical type holds its values, also those that nobody was told of.
         return "pandas", {
-            name: "category" if str(dtype) == "category" else None if is_loose(dtype) else dtype
+            name: "category"
+            if str(dtype) == "category"
+            else dtype
+            if not is_loose(dtype) or (keep and dtype.kind in "iufb")
+            else None
             for name, dtype in data.dtypes.items()
         }
     if home == "polars":
@@ -196,13 +225,20 @@ def _arrow_schema(names: list[str], types: dict[str, Any]) -> Any:
     return pa.schema([(name, types[name]) for name in names])
 
 
+def _find_range(dtype: Any) -> tuple[int, int]:
+    limits = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+    return int(limits.min), int(limits.max)
+
+
 def _cast_pandas(column: Any, dtype: Any) -> Any:
     if dtype is None or column.dtype == dtype:
         return column
     if dtype == "category":
         return column.astype("category")
-    if dtype.kind in "iub" and column.isna().any():
-        return column.astype("Int64" if dtype.kind in "iu" else "boolean")
+    if _holds_no_null(dtype) and column.isna().any():
+        return column
+    if dtype.kind in "iu" and not column.dropna().between(*_find_range(dtype)).all():
+        return column  # NumPy would turn what is too large into another number
     try:
         return column.astype(dtype)
     except (TypeError, ValueError):

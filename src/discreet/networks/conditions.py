@@ -11,7 +11,6 @@ from discreet.values.schema import Attribute, Schema
 from discreet.values.schema.constraints import choose_levels
 from discreet.values.text import list_some, show
 
-SIGNS = ("=", "!=", "<=", ">=", "<", ">")
 _WORD = re.compile(r"\S+")
 
 
@@ -95,5 +94,6 @@ def _compare(attribute: Attribute, sign: str, operand: str) -> list[str]:
         chosen = choose_levels(attribute, [f"{sign} {operand}"])
     except SchemaError as error:
         said = str(error).removeprefix("constraint on ")
-        raise QueryError(f"{said}; its levels are {list_some(attribute.levels)}") from None
+        listed = "" if " in two; " in said else f"; its levels are {list_some(attribute.levels)}"
+        raise QueryError(said + listed) from None
     return [level for level, kept in zip(attribute.levels, chosen, strict=True) if kept]

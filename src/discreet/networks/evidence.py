@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from discreet.values.errors import DiscreetError, QueryError
 from discreet.values.schema import Attribute, Schema
 from discreet.values.schema.intake import open_table
+from discreet.values.schema.types import read_number
 from discreet.values.table import require_cells
 from discreet.values.text import list_some, show
 
@@ -31,7 +33,7 @@ def require_attribute(schema: Schema, name: str) -> Attribute:
                 raise QueryError(
                     f"{show(name)} follows from {list_some(found.sources)} and is not in the network; ask for that"
                 )
-        raise QueryError(f"unknown attribute {show(name)}; the network has {list_some(schema.names)}")
+        raise QueryError(f"unknown attribute {show(name)}; the network has {list_some(schema.names, name)}")
     return schema[name]
 
 
@@ -50,7 +52,7 @@ def require_targets(schema: Schema, target: object) -> tuple[str, ...]:
 
 
 def encode_evidence(schema: Schema, given: Given | None) -> dict[str, int]:
-    """The code of each observed level; a number is put in its bin."""
+    """The code of each observed level; a number is its bin, or the one level that writes it, as 1 is '1.0'."""
     codes: dict[str, int] = {}
     for name, level in _require_mapping("evidence", given, "their levels").items():
         attribute = require_attribute(schema, name)
@@ -60,10 +62,25 @@ def encode_evidence(schema: Schema, given: Given | None) -> dict[str, int]:
         try:
             codes[name] = int(attribute.encode([level], strict=True)[0])
         except DiscreetError:
-            raise QueryError(
-                f"evidence {show(name)} = {show(level)}: no such level; allowed are {list_some(attribute.levels)}"
-            ) from None
+            equal = _find_equal(attribute, str(level))
+            if len(equal) != 1:
+                raise QueryError(
+                    f"evidence {show(name)} = {show(level)}: no such level; "
+                    f"allowed are {list_some(attribute.levels, level)}"
+                ) from None
+            codes[name] = equal[0]
     return codes
+
+
+def _find_equal(attribute: Attribute, text: str) -> list[int]:
+    """The codes of the levels that write the same number; compared exactly, because floats take long ids for equal."""
+    if read_number(text) is None:
+        return []
+    return [
+        code
+        for code, level in enumerate(attribute.levels)
+        if read_number(level) is not None and Decimal(level) == Decimal(text)
+    ]
 
 
 def encode_sets(schema: Schema, given: Given | None) -> dict[str, list[int]]:

@@ -108,19 +108,26 @@ def mean(
 ) -> Figure:
     """The mean of a number among the rows that have one; of bins, their points or middles are averaged.
 
-    Its interval goes from the mean of the lower edges to that of the upper ones.
+    Its interval goes from the mean of the lower edges to that of the upper ones; with an open end there is none.
     """
     attribute, codes, low, high = read_numbers(network, name)
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        raise QueryError(f"{show(name)} has a bin with an open end, so it has no mean; ask for a quantile")
     evidence = _keep_numbers(attribute, codes, given)
     title = _title("mean", name, given)
     weights = np.zeros((3, attribute.size))
     middles = (low + high) / 2.0 if attribute.bins is None else attribute.bins.middles
-    weights[:, codes] = (low, high, middles)
+    if not np.isfinite(middles).all():
+        raise QueryError(
+            f"{show(name)} has a level that is no finite number, so it has no mean; ask for P({name})"
+        )
+    weights[2, codes] = middles
     point = network.query(name, evidence, intervals="none").probabilities
-    ends, meaning = _bound(network, name, weights[:2], evidence, intervals, of)
     value = float(point @ weights[2])
+    if attribute.bins is not None and not (np.isfinite(low).all() and np.isfinite(high).all()):
+        reach = " to ".join(f"{end:g}" for end in (attribute.bins.drawn[0], attribute.bins.drawn[-1]))
+        lack = f"No interval: {name} has an open end; the mean takes it to go from {reach}, as synthetic rows do."
+        return Figure(title, value, meaning=lack)
+    weights[:2, codes] = (low, high)
+    ends, meaning = _bound(network, name, weights[:2], evidence, intervals, of)
     if ends is None:
         return Figure(title, value, meaning=meaning)
     return Figure(title, value, float(ends[0][0]), float(ends[1][1]), _explain_bins(meaning, low, high))
@@ -210,6 +217,8 @@ def read_numbers(network: Network, name: str) -> tuple[Attribute, list[int], Arr
     if attribute.bins is not None and attribute.dates is None:
         edges = np.array(attribute.bins.edges)
         return attribute, codes, edges[:-1], edges[1:]
+    if attribute.dates is not None:
+        raise QueryError(f"{show(name)} holds dates, and figures are of numbers; ask for P({name})")
     try:
         values = np.array([float(attribute.levels[code]) for code in codes])
     except ValueError:

@@ -87,7 +87,8 @@ class Question:
                 raise QueryError(f"cannot read the question {show(text)}; write for example {FORMS}")
         if inside.count(Mark.BAR) > 1 or Mark.OPEN in inside or Mark.CLOSE in inside:
             raise QueryError(
-                f"cannot read the question {show(text)}; one bar and one pair of brackets are allowed"
+                f"cannot read the question {show(text)}; one bar and one pair of brackets are allowed: a name or level "
+                'that has such marks itself stands in quotes, as in P("stay (days)" | ward)'
             )
         bar = inside.index(Mark.BAR) if Mark.BAR in inside else len(inside)
         before, after = _terms(text, inside[:bar]), _terms(text, inside[bar + 1 :])

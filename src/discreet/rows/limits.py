@@ -94,7 +94,7 @@ class Limits:
             for name in names:
                 if name not in schema:
                     raise DataError(
-                        f"unknown attribute {show(name)}; the schema has {list_some(schema.names)}"
+                        f"unknown attribute {show(name)}; the schema has {list_some(schema.names, name)}"
                     )
             if len(set(names)) != len(names):
                 raise DataError(f"the attribute set {names} names an attribute twice")

@@ -10,13 +10,17 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
+from discreet.rows.files.writing import Said, describe_writing, name_writing
 from discreet.rows.limits import Limits
 from discreet.rows.readers.duck import DuckReader, open_reader
 from discreet.values.schema import Attribute, Schema
 from discreet.values.schema.columns import spell_levels
-from discreet.values.schema.dates import read_text
+from discreet.values.schema.dates import is_short, read_text
 from discreet.values.schema.reading import Reading
 from discreet.values.schema.types import read_number
+
+MOST_DROPPED = 0.5
+"""Of more of the rows than this, no line is proposed that would drop them or their values."""
 
 SHOWN = 8
 """How many different values of an attribute are listed."""
@@ -77,18 +81,43 @@ def find_misfits(data: Any, schema: Schema, *, outside: bool = False) -> list[Mi
         for attribute in schema:
             rows, values = reader.count_misfits(attribute.name, SHOWN)
             if rows:
-                listed = tuple(
-                    Misfit(attribute.name, value, count, propose_mend(attribute, value))
+                listed = [
+                    Misfit(attribute.name, value, count, propose_mend(attribute, value, reader.source.said))
                     for value, count in values
-                )
-                found.append(Misfits(attribute, rows, listed))
+                ]
+                dropped = rows - sum(one.rows for one in listed if not _drops(one.mend))
+                if dropped > MOST_DROPPED * reader.count_rows():
+                    listed = [replace(one, mend=_keep_rows(one.mend)) for one in listed]
+                found.append(Misfits(attribute, rows, tuple(listed)))
         return found
     finally:
         reader.close()
 
 
-def propose_mend(attribute: Attribute, value: object) -> str:
-    """The line of TOML, below the attribute's header, that would give this value a place."""
+DROPPING = (
+    'outside = "leave out"',
+    'outside = "missing"',
+    'outside = "nearest", or ',
+    'other = "other", or ',
+)
+"""How lines begin that keep nothing of a value."""
+
+
+def _drops(mend: str) -> bool:
+    return mend.startswith(DROPPING)
+
+
+def _keep_rows(mend: str) -> str:
+    """A mend without what would drop the values of most rows."""
+    if not _drops(mend):
+        return mend
+    return (
+        mend.partition(", or ")[2] or "most rows have such values: declare what they are (see `schema draft`)"
+    )
+
+
+def propose_mend(attribute: Attribute, value: object, said: Said | None = None) -> str:
+    """The line of TOML, below the attribute's header, or the file's name, that would give this value a place."""
     missing = "" if attribute.missing is not None else 'missing = "missing"'
     if value is None or value == "" or (isinstance(value, float) and value != value):
         return missing
@@ -106,6 +135,9 @@ def propose_mend(attribute: Attribute, value: object) -> str:
     if attribute.bins is not None:
         if number is not None:
             return 'outside = "nearest", or edges that reach it'
+        if writing := name_writing(bare):
+            typed = "take it out of the table" if said is None else f"write {said.add(writing)}"
+            return f"this number has {describe_writing(writing)}: {typed}"
         return 'outside = "leave out"' if attribute.missing is None else 'outside = "missing"'
     if number is not None and float(number).is_integer() and str(int(number)) in attribute:
         level = json.dumps(str(int(number)))
@@ -119,6 +151,8 @@ def _mend_date(attribute: Attribute, value: object, text: str) -> str:
         return 'outside = "nearest", or dates that reach it'
     if fits and attribute.reading.order is None:
         return f'order = "{fits[0]}"' + (', or "mdy" if the month comes first' if len(fits) > 1 else "")
+    if is_short(text):
+        return "years of four digits in the file; of two, the century is not known"
     return 'outside = "leave out"' if attribute.missing is None else 'outside = "missing"'
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import secrets
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,6 +83,17 @@ def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
     if len(data) > limit:
         raise TooLarge(f"{source}: more than {limit:,} bytes{' unpacked' * packed}, the most that is read")
     return data
+
+
+def require_own_file(path: Path) -> None:
+    """Refuse what is no file of the folder that it lies in: a pipe never ends, and a link's target can be exchanged."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror}") from None
+    if not stat.S_ISREG(mode):
+        kind = "a link" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+        raise FormatError(f"{path} is {kind}; put the file itself into the folder")
 
 
 def decode_text(data: bytes, source: str) -> str:

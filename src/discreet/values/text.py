@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from decimal import Context, Decimal
+from difflib import SequenceMatcher
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -95,6 +96,19 @@ def show_equation(symbol: str, value: Fraction) -> str:
     return f"{symbol} {text}" if text.startswith("≈") else f"{symbol} = {text}"
 
 
+def show_count(count: int) -> str:
+    """A number of cells; beyond 10^36 no digit tells anybody anything, and of thousands Python writes none."""
+    return f"{count:,}" if count < 10**36 else "more than 10^36"
+
+
+def show_bytes(count: int) -> str:
+    """A size as people say it: 340 B, 12 kB, 27 GB."""
+    for unit, size in (("PB", 10**15), ("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:,.0f} {unit}"
+    return f"{count} B"
+
+
 def _decimal_digits(value: Fraction) -> str:
     places = 0
     while (value * 10**places).denominator != 1:
@@ -126,20 +140,24 @@ def _nearest(value: Fraction) -> float:
 
 LISTED = 8
 """How many of a list's members a message names before it trails off."""
+COMPARED, WORD = 500, 40
+"""How many members, and letters of each, are compared with what was asked for."""
 
 SHOWN = 60
 """How many characters of a value a message shows."""
 
 
 def show(value: object) -> str:
-    """The repr of a value, cut to `SHOWN` characters."""
+    """The repr of a value, cut to `SHOWN` characters; of a text, the quotes stay closed."""
     if isinstance(value, str) and len(value) > SHOWN:
         value = value[: SHOWN + 1]  # so that the repr of a huge cell is never made
     try:
         text = repr(value)
     except ValueError:  # Python refuses to write integers of thousands of digits
         text = f"a huge {type(value).__name__}"
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    if len(text) <= SHOWN:
+        return text
+    return f"{text[: SHOWN - 2]}…{text[0]}" if isinstance(value, str) else text[: SHOWN - 1] + "…"
 
 
 def show_line(text: str) -> str:
@@ -159,8 +177,18 @@ def show_text(text: str) -> str:
     )
 
 
-def list_some(values: Iterable[object]) -> str:
-    """The first `LISTED` values, shown and separated by commas, with an ellipsis for the rest."""
+def list_some(values: Iterable[object], like: object = None) -> str:
+    """The first `LISTED` values, shown and separated by commas, with an ellipsis for the rest.
+
+    Where not all of them fit, those come first that are spelt most `like` what was asked for.
+    """
+    if isinstance(like, str):
+        values = list(islice(values, COMPARED))
+        if len(values) > LISTED:
+            wanted = like[:WORD].casefold()
+            values.sort(
+                key=lambda value: -SequenceMatcher(None, wanted, str(value)[:WORD].casefold()).ratio()
+            )
     found = [show(value) for value in islice(values, LISTED + 1)]
     return ", ".join(found[:LISTED] + ["…"] * (len(found) > LISTED))
 
@@ -195,6 +223,11 @@ def load_toml(text: str) -> dict[str, Any]:
         raise FormatError(f"not valid TOML: {type(error).__name__}: {error}") from None
 
 
+TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""What turns the direction of the text around it: a page would show "no" where the document says "on", or move what
+stands behind a name before it."""
+
+
 def require_name(what: str, name: object) -> None:
     """Refuse a name that is not text, is blank, or holds a character that would break a line or a file."""
     if not isinstance(name, str):
@@ -206,6 +239,7 @@ def require_name(what: str, name: object) -> None:
             raise SchemaError(
                 f"{what} {show(name)} contains {char!r}; control characters and surrogates are not allowed"
             )
+    _require_straight(what, name)
 
 
 def require_label(what: str, label: object) -> None:
@@ -215,6 +249,14 @@ def require_label(what: str, label: object) -> None:
     if "\0" in label or not _encodable(label):
         raise SchemaError(
             f"{what} {show(label)} contains a NUL or a surrogate; neither is allowed in a level"
+        )
+    _require_straight(what, label)
+
+
+def _require_straight(what: str, text: str) -> None:
+    if not text.isascii() and (found := TURNING.intersection(text)):
+        raise SchemaError(
+            f"{what} {show(text)} contains {min(found)!r}, which turns the text behind it around; take it out"
         )
 
 

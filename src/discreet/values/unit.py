@@ -98,7 +98,8 @@ class Unit:
             raise BudgetError("--person needs the name of the column that holds people's ids; it is empty")
         if at_most is None:
             raise BudgetError(
-                f"--person {person} needs --at-most, how many rows of each person count, such as --at-most 4"
+                f"--person {person} needs --at-most, how many rows of each person count, such as --at-most 4 "
+                "(in Python at_most=4)"
             )
         if per_person not in (None, "rows", "average"):
             raise BudgetError(f"--per-person is rows or average, not {per_person!r}")

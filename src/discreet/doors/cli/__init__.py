@@ -15,10 +15,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import sys
 
         from discreet.doors.cli.commands import run  # here: Ctrl-C while the commands load is Ctrl-C too
-        from discreet.doors.limits import LIMITED, run_limited
+        from discreet.doors.limits import is_limited, run_limited
 
         # Called with arguments, this is part of another program, which sets limits of its own.
-        if arguments is None and sys.platform != "win32" and LIMITED.intersection(sys.argv[1:2]):
+        if arguments is None and sys.platform != "win32" and is_limited(sys.argv[1:]):
             return run_limited(run)
         return run(arguments)
     except KeyboardInterrupt:

@@ -11,7 +11,7 @@ import typer
 
 from discreet.doors.cli.terminal import echo, print_json
 from discreet.values.errors import DiscreetError, QueryError
-from discreet.values.text import show_line
+from discreet.values.text import show_bytes, show_line
 
 if TYPE_CHECKING:
     from discreet.networks.answer import Answer, Decision, EventProbability, Explanation, Figure
@@ -25,6 +25,10 @@ Model = Annotated[
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print a JSON document for each question instead of text.")
 ]
+
+
+MANY_ROWS = 2_000_000
+"""From here on `synthesize` says what it will write, and looks whether there is room for it."""
 
 
 def query(
@@ -152,6 +156,8 @@ def synthesize(
         _write_tables(model, out, rows, seed, read_levels(given or []), labels, tables)
         return
     drawn = model.sample(rows, rng=seed, given=read_levels(given or []), balanced=not independent)
+    if rows >= MANY_ROWS:
+        _announce(rows, drawn.require_room(out, labels=labels), out)
     if sys.stderr.isatty():
         _write_with_bar(drawn, out, rows, labels)
     else:
@@ -172,6 +178,11 @@ def synthesize(
     echo(f"{rows:,} rows of {len(model.declared)} attributes, seed {seed}: {out}")
 
 
+def _announce(rows: int, needed: int, out: Path) -> None:
+    """Say what is about to be written, before hours are spent on it."""
+    echo(f"writing {rows:,} rows, about {show_bytes(needed)}: {out}", err=True)
+
+
 def _write_tables(
     model: Network, out: Path, rows: int, seed: int, given: dict[str, Any], labels: bool, tables: int
 ) -> None:
@@ -182,7 +193,10 @@ def _write_tables(
         raise QueryError(f"--tables must be 2 or more, so that they show how much is open, not {tables}")
     for number, drawn in enumerate(draw_networks(model, tables, rng=seed), start=1):
         path = out.with_name(f"{out.stem}-{number}{out.suffix}")
-        drawn.sample(rows, rng=seed + number, given=given).write(path, labels=labels)
+        table = drawn.sample(rows, rng=seed + number, given=given)
+        if number == 1 and rows * tables >= MANY_ROWS:
+            _announce(rows * tables, table.require_room(path, labels=labels, tables=tables), path)
+        table.write(path, labels=labels)
     echo(
         f"{tables} tables of {rows:,} rows, seed {seed}: {out.with_name(f'{out.stem}-1{out.suffix}')} and so on; "
         "analyse each as if it were real and put the estimates and their variances into dc.pool"

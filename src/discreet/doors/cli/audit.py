@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -87,8 +89,7 @@ def audit(
     from discreet.judge.report import write_report
     from discreet.judge.report_parts.audit_section import make_audit_page
     from discreet.judge.report_parts.power_plot import draw_audit, make_svg
-    from discreet.judge.trust.doubt import find_doubt
-    from discreet.networks.formats.release import read_release
+    from discreet.judge.trust.doubt import read_release_with_doubt
     from discreet.values.budget import choose_budget
     from discreet.values.files import write_text
 
@@ -97,12 +98,12 @@ def audit(
     promise = (
         choose_budget(epsilon=epsilon, delta=delta, rho=rho, what="give the promise as") if stated else None
     )
-    document = None if report is None else read_release(release)  # told before the work, not after it
-    doubt = "" if document is None else find_doubt(document, str(release))
+    # Read once, so that the report is of what was attacked, and told before the work, not after it.
+    document, doubt = (None, "") if report is None else read_release_with_doubt(release)
     if members is not None or split is not None:
         echo(WARNING.format(option="--members" if split is None else "--split"), err=True)
     found = run_audit(
-        release,
+        document or release,
         members=members,
         reference=reference,
         split=split,
@@ -116,6 +117,8 @@ def audit(
         confidence=confidence,
         rng=seed,
     )
+    if document is not None:
+        found = replace(found, name=Path(release).name)
     if as_json:
         print_json(found.to_json())
     else:

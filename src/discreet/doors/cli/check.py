@@ -122,19 +122,22 @@ def compare(
         raise DataError("--schema, --out and --predict are for rows; add --rows to compare two files of rows")
     from discreet.judge.comparison import compare as run
     from discreet.judge.publishing.differences import find_differences
-    from discreet.judge.trust.doubt import find_doubt
-    from discreet.networks.formats.release import Release, read
+    from discreet.judge.trust.doubt import read_with_doubt
+    from discreet.networks.formats.release import Release, find_network
 
-    found = run(one, other)
-    sides = [read(path) for path in (one, other)]
-    before, after = (side if isinstance(side, Release) else None for side in sides)
-    for side, path in ((before, one), (after, other)):
-        if side is not None:
-            find_doubt(side, path)
-    changes = None if before is None or after is None else find_differences(before, after)
+    sides = {path: read_with_doubt(path) for path in (one, other)}
+    doubts = {path: doubt for path, (_, doubt) in sides.items() if doubt}
+    before, after = sides[one][0], sides[other][0]
+    found = run(find_network(before, one), find_network(after, other))
+    changes = None
+    if isinstance(before, Release) and isinstance(after, Release):
+        changes = find_differences(before, after)
     if as_json:
-        print_json({**found.to_json(), **({} if changes is None else {"differences": changes.to_json()})})
+        more = {"differences": changes and changes.to_json(), "not verified": doubts}
+        print_json({**found.to_json(), **{key: value for key, value in more.items() if value}})
         return
+    for path, doubt in doubts.items():
+        echo(f"{path} is not verified: {doubt}. Whether its numbers are so, nobody can tell.")
     _print_distances(found)
     if changes is not None:
         echo(changes.explain())
@@ -160,8 +163,11 @@ def _compare_rows(
         return
     echo("For the custodian only: this is computed from private rows, and no budget paid for it.", err=True)
     echo(f"{found.rows[0]:,} real and {found.rows[1]:,} synthetic rows")
-    for name, off in sorted(found.marginals.items(), key=lambda item: -item[1])[:12]:
+    worst = sorted(found.marginals.items(), key=lambda item: -item[1])
+    for name, off in worst[:12]:
         echo(f"  {name}: marginals {off:.4f} apart (total variation)")
+    if len(worst) > 12:
+        echo(f"  … and {len(worst) - 12} more, all closer")
     if found.pairs:
         pair, off = max(found.pairs.items(), key=lambda item: item[1])
         echo(
@@ -169,8 +175,8 @@ def _compare_rows(
         )
     for guess in found.predictions:
         echo(
-            f"predicting {guess.target} by {guess.model}: right {guess.from_synthetic:.3f} after synthetic rows, "
-            f"{guess.from_real:.3f} after real ones, {guess.guess:.3f} without a model"
+            f"predicting {guess.target} by {guess.model}: {guess.from_synthetic:.3f} right if trained on synthetic "
+            f"rows, {guess.from_real:.3f} on real ones; the most frequent level alone gets {guess.guess:.3f}"
         )
     if out is not None:
         echo(out)
@@ -188,11 +194,9 @@ def report(
     The release is checked first, as `discreet verify` does; one that does not add up is refused.
     """
     from discreet.judge.report import write_report
-    from discreet.judge.trust.doubt import find_doubt
-    from discreet.networks.formats.release import find_document, read_release
+    from discreet.judge.trust.doubt import read_release_with_doubt
 
-    known = read_release(release)
-    doubt = find_doubt(known, str(find_document(release)))
+    known, doubt = read_release_with_doubt(release)
     write_report(known, out, doubt=doubt)
     if as_json:
         print_json({"written": str(out)})

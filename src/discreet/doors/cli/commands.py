@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,7 @@ from discreet.doors.cli import (
 )
 from discreet.doors.cli.options import manual
 from discreet.doors.cli.terminal import echo
+from discreet.doors.limits import MEGABYTES_NAME
 from discreet.values.errors import DiscreetError
 from discreet.values.text import show_line
 
@@ -105,6 +107,12 @@ def _root(
     """Publish what a sensitive table knows, and not who is in it."""
 
 
+@functools.cache
+def build() -> Callable[..., object]:
+    """All commands with their options: as much work as a short command, so a program that runs many does it once."""
+    return typer.main.get_command(app)
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 fine, 1 a check found problems, 2 bad input in one line."""
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -112,7 +120,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ε prints a question mark
     try:
-        code = app(given or ["--help"], prog_name="discreet", standalone_mode=False)
+        code = build()(given or ["--help"], prog_name="discreet", standalone_mode=False)
         sys.stdout.flush()
     except DiscreetError as problem:
         return _refuse(str(problem))
@@ -127,7 +135,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
             return _admit(problem)
         context = getattr(problem, "ctx", None)
         hint = f" See: {context.command_path} --help" if context else ""
-        return _refuse(problem.format_message() + hint)
+        said = problem.format_message()
+        return _refuse(said + ("." if hint and said[-1:] not in (".", "?", "!") else "") + hint)
     return code if isinstance(code, int) else FINE
 
 
@@ -141,7 +150,9 @@ def _admit(problem: Exception) -> int:
     if os.environ.get(TRACEBACK):
         raise problem
     if isinstance(problem, MemoryError):
-        return _refuse("not enough memory; give the command more, or ask for less at a time")
+        return _refuse(
+            f"not enough memory; give the command more ({MEGABYTES_NAME}, --memory), or ask for less at a time"
+        )
     what = f"{type(problem).__name__} {problem}"[:300]
     return _refuse(
         f"unexpected {what}: a fault of discreet, not of yours; what was paid is in `discreet budget show`; "

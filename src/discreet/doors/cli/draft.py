@@ -22,8 +22,8 @@ def draft(
         str,
         typer.Argument(
             metavar="FILE",
-            help="CSV (also 'file.csv?separator=;&decimal=,&encoding=cp1252'), Parquet file or folder, Arrow, .jsonl, "
-            ".xlsx (also file.xlsx::sheet), .dta, .sas7bdat, file.duckdb::table.",
+            help="CSV (also 'file.csv?separator=;&decimal=,&encoding=cp1252&header=2&unit=€'), Parquet file or folder, "
+            "Arrow, .jsonl, .xlsx (also file.xlsx::sheet), .dta, .sas7bdat, file.duckdb::table.",
         ),
     ],
     out: Annotated[
@@ -73,7 +73,7 @@ def draft(
     if epsilon is not None or rho is not None:
         if ledger is None or account is None:
             raise BudgetError("a private draft is paid for: give --ledger and --account, as for a release")
-        from discreet.doors.drafting import draft_privately
+        from discreet.doors.private_draft import draft_privately
         from discreet.doors.release import read_whole
 
         made = draft_privately(
@@ -115,7 +115,10 @@ def draft(
         return
     write_text(out, text)
     left = [proposal for proposal in found.proposals if proposal.attribute is None]
-    echo(f"{out}: {len(schema)} of {len(found.proposals)} columns, {found.guesses} guesses to review")
+    guesses = f"{found.guesses} guess{'es' * (found.guesses != 1)}"
+    echo(f"{out}: {len(schema)} of {len(found.proposals)} columns, {guesses} to review")
+    if found.hint:
+        echo(f"{found.label}: {found.hint}")
     for proposal in left:
         echo(proposal.notes[0])
     for dependence in found.dependences:

@@ -31,12 +31,11 @@ def explore(
     A release is checked first, as `discreet verify` does; one that does not add up is refused.
     """  # fmt: skip
     from discreet.judge.explorer.page import write_explorer
-    from discreet.judge.trust.doubt import find_doubt
-    from discreet.networks.formats.release import Release, find_document, read
+    from discreet.judge.trust.doubt import read_with_doubt
+    from discreet.networks.formats.release import Release, find_document
 
     found = Path(find_document(file))
-    model = read(found)
-    doubt = find_doubt(model, str(found)) if isinstance(model, Release) else ""
+    model, doubt = read_with_doubt(found)
     report = out.parent / "report.html"
     beside = isinstance(model, Release) and report.exists() and out.parent.resolve() == found.parent.resolve()
     write_explorer(model, out, file=found.name, report=report.name if beside else None, doubt=doubt)

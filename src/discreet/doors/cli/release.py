@@ -214,7 +214,10 @@ def plan(
     declared = read_schema(schema)
     guesses = count_guesses(schema)
     if guesses:
-        echo(f"warning: {schema} still has {guesses} guesses that nobody has reviewed", err=True)
+        echo(
+            f"warning: {schema} still has {guesses} guess{'es' * (guesses > 1)} that nobody has reviewed",
+            err=True,
+        )
     asked = terms.read(declared)
     if for_width is not None:
         given = {**terms.list_amounts(), "question": question}
@@ -294,7 +297,7 @@ def _ask_about_people(data: str, schema: Schema, ledger: str, account: str) -> b
     """Whether somebody opens an account of rows on a table with repeated ids; they are asked if these are people's."""
     from discreet.doors.feasible import find_people
 
-    message = find_people(data, schema, ledger, account)
+    message = find_people(data, schema.names, ledger, account)
     if message is None:
         return False
     echo(message, err=True)

@@ -63,7 +63,10 @@ def check(
         echo(f"{attribute.name}: {_list_levels(attribute.levels)}")
     guesses = count_guesses(schema)
     if guesses:
-        echo(f"{guesses} guesses of the draft are not reviewed yet")
+        one = guesses == 1
+        echo(
+            f"{guesses} {'guess' if one else 'guesses'} of the draft {'is' if one else 'are'} not reviewed yet"
+        )
     if declared.total:
         echo("total: every attribute says what becomes of values outside it, so no row is refused")
     echo("sound" if data is None or declared.total else f"sound, and every row of {data} fits")

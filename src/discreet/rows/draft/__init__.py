@@ -6,7 +6,7 @@ public threshold, and marks everything that it could not know without a look.
 
 from __future__ import annotations
 
-from discreet.rows.draft.drafting import LEAST, MOST_LEVELS, Draft, draft_schema
+from discreet.rows.draft.assembly import LEAST, MOST_LEVELS, Draft, draft_schema
 from discreet.rows.draft.proposal import REVIEW, Proposal
 
 __all__ = ["LEAST", "MOST_LEVELS", "REVIEW", "Draft", "Proposal", "draft_schema"]

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.rows.files.writing import DECIMAL_COMMA, SMALL_COMMA, THOUSANDS, UNITS, write_unit
 from discreet.rows.readers.texts import NULLS
-from discreet.values.schema.dates import read_text
+from discreet.values.schema.dates import SHORT_YEAR, read_text
 from discreet.values.schema.types import NUMBER
 
 Array = npt.NDArray[Any]
 
-DATE = r"([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[.][0-9]{1,2}[.][0-9]{4}|[0-9]{1,2}[/-][0-9]{1,2}[/-][0-9]{4})"
+DATE = r"([0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}|[0-9]{1,2}[.][0-9]{1,2}[.][0-9]{4}|[0-9]{1,2}[/-][0-9]{1,2}[/-][0-9]{4})"
 CLOCK = r"([T ]+[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?( ?(Z|UTC|[+-][0-9]{2}:?[0-9]{2}))?)"
+HOURS = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?"
 SLASHES = r"[0-9]{1,2}[/-][0-9]{1,2}[/-][0-9]{4}"
 LATE = r"(1[3-9]|[23][0-9])[/-][0-9]{1,2}[/-][0-9]{4}"
 SOME = 20_000
@@ -86,6 +88,38 @@ def look_at_texts(values: Any, held: Array) -> Facts:
         float(1 + (spaces * real).sum() / max(1, real.sum())),
         weigh_decimals(np.array(decimals, dtype=np.int64), held[some]),
     )
+
+
+def find_writing(facts: Facts, held: Array, nearly: float) -> str:
+    """What to say of a file so that texts become numbers, if nearly all of them are numbers in another writing.
+
+    Of times of the day: hours. Of dates whose years have two digits: years.
+    """
+    import pyarrow.compute as pc
+
+    real = held * ~facts.nothing
+    least = nearly * real.sum()
+
+    def count(pattern: str) -> int:
+        return int(real[_mask(pc.match_substring_regex(facts.texts, pattern=f"^(?:{pattern})$"))].sum())
+
+    if not real.sum():
+        return ""
+    if count(THOUSANDS) > real.sum() - least and count(f"{THOUSANDS}|{NUMBER}") >= least:
+        return "decimal=."
+    if count(DECIMAL_COMMA) >= least:
+        return "decimal=,"
+    if count(HOURS) >= least:
+        return "hours"
+    if count(SHORT_YEAR) >= least:
+        return "years"
+    if count(write_unit(UNITS)) < least:
+        return ""
+    shares = {unit: count(write_unit((unit,))) for unit in UNITS}
+    unit = max(UNITS, key=lambda found: shares[found])
+    if shares[unit] < least:
+        return ""
+    return f"unit={unit}&decimal=," if count(SMALL_COMMA) > 0.02 * real.sum() else f"unit={unit}"
 
 
 def read_dates(facts: Facts, moments: bool) -> Array:

@@ -39,6 +39,7 @@ def find_dependences(columns: Sequence[Column], attributes: Sequence[Attribute |
         if attribute is not None
         and attribute.bins is None
         and attribute.type != "boolean"
+        and not attribute.reading.ignore
         and column.codes is not None
         and column.all_frequent
         and not column.absent

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from discreet.rows.draft.cells import CLOCK, DATE, LATE, SLASHES
 from discreet.rows.draft.profile import classify
 from discreet.rows.draft.proposal import INDEX_NAME
@@ -47,6 +49,11 @@ class Prepared:
     table: Any
     columns: tuple[Given, ...]
 
+    @property
+    def own(self) -> Any:
+        """The table without the columns of forms."""
+        return self.table.select(range(len(self.columns)))
+
 
 def prepare(data: Any, person: str | None = None) -> Prepared:
     """The table with the forms of cells whose type does not tell them; all of it is held in memory.
@@ -55,6 +62,8 @@ def prepare(data: Any, person: str | None = None) -> Prepared:
     """
     source = sources.open_source(data, Limits(memory=2**32))
     try:
+        if person is not None:
+            sources.place_columns(source.label, source.names, [person])
         listed = ", ".join(f"c{i}" for i in range(len(source.names)))
         scan, loose = f"{source.scan} AS t({listed})", _list_loose(data, source.names)
         shape = sources.fetch_table(source, f"SELECT {listed} FROM {scan} LIMIT 0").schema
@@ -66,7 +75,8 @@ def prepare(data: Any, person: str | None = None) -> Prepared:
             scan = f"(SELECT {', '.join(written)} FROM {scan}) AS t"
             shape = sources.fetch_table(source, f"SELECT {listed} FROM {scan} LIMIT 0").schema
         columns = [
-            _declare(name, field.type, person) for name, field in zip(source.names, shape, strict=True)
+            _declare(name, field.type, person, source.names.count(name) > 1)
+            for name, field in zip(source.names, shape, strict=True)
         ]
         made = [
             f"{_write_form(f'c{i}', column.kind)} AS f{i}" for i, column in enumerate(columns) if column.form
@@ -94,7 +104,10 @@ def _list_loose(data: Any, names: Sequence[str]) -> frozenset[str]:
 
 def is_loose(dtype: Any) -> bool:
     """Whether a column of this NumPy or pandas type would have another one if a cell were missing, or odd."""
-    return dtype is None or str(dtype) == "category" or getattr(dtype, "kind", "M") in "iufcbOSU"
+    kind = getattr(dtype, "kind", "V")
+    if kind in "iufb" and not isinstance(dtype, np.dtype):
+        return False  # pandas' nullable types, which somebody has asked for
+    return dtype is None or str(dtype) == "category" or kind in "iufcbMmOSU"
 
 
 def _write_text(column: str, kind: Any) -> str:
@@ -111,7 +124,7 @@ def _write_text(column: str, kind: Any) -> str:
     return text
 
 
-def _declare(name: str, kind: Any, person: str | None) -> Given:
+def _declare(name: str, kind: Any, person: str | None, twice: bool) -> Given:
     found = classify(kind)
     why = ""
     if name == person:
@@ -120,14 +133,20 @@ def _declare(name: str, kind: Any, person: str | None) -> Given:
         why = f"its type is {kind}"
     elif not name.strip() or not name.isprintable() or INDEX_NAME.fullmatch(name.strip()):
         why = "it is called like one that numbers the rows"
+    elif twice:
+        why = "several columns have this name"
     elif is_id_name(name) and found in ("text", "whole"):
         why = "it is called like an id"
-    form = f"{name} (form)" if found in ("text", "number") and not why else ""
+    loose = found in ("text", "number") or (found == "time" and kind.tz is None)
+    form = f"{name} (form)" if loose and not why else ""
     return Given(name, found, form, why)
 
 
 def _write_form(column: str, kind: str) -> str:
     """The form of a cell as SQL."""
+    if kind == "time":  # days that came as moments, because the frame has no other type for them
+        day = f"CASE WHEN {column} = date_trunc('day', {column}) THEN 'date' ELSE 'time' END"
+        return f"CASE WHEN {column} IS NULL OR NOT isfinite({column}) THEN 'missing' ELSE {day} END"
     if kind == "number":
         number = f"CAST({column} AS DOUBLE)"
         places = " ".join(

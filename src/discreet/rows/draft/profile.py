@@ -6,7 +6,7 @@ Everything in here is private. A proposal takes over only what at least so many 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from discreet.rows.draft.cells import (
     Facts,
     find_decimals,
+    find_writing,
     look_at_texts,
     prefers_days,
     read_dates,
@@ -22,6 +23,7 @@ from discreet.rows.draft.cells import (
 )
 from discreet.rows.readers import sources
 from discreet.values.errors import DataError
+from discreet.values.schema.dates import DAY
 from discreet.values.text import show
 
 Array = npt.NDArray[Any]
@@ -72,6 +74,10 @@ class Column:
     """The values that codes stand for."""
     moments: Array | None = None
     """The date of each row, in days or seconds; NaN where it has none."""
+    writing: str = ""
+    """What to say of the file so that texts are read as the numbers that they write."""
+    twice: bool = False
+    """Whether another column has the same name."""
 
     @property
     def frequent(self) -> int:
@@ -129,11 +135,9 @@ def profile(
 ) -> list[Column]:
     """All columns of a table, some at a time so that they fit into memory."""
     names = source.names
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{source.label}: two columns are called {show(twice)}; rename one")
-    if person is not None and person not in names:
-        raise DataError(f"{source.label}: no column {show(person)}, which --person names")
+    if person is not None and names.count(person) != 1:
+        many = "no column" if person not in names else "several columns are called"
+        raise DataError(f"{source.label}: {many} {show(person)}, which --person names")
     who = None
     if person is not None:
         (ids,) = _read(source, [names.index(person)])
@@ -141,7 +145,8 @@ def profile(
     found: list[Column] = []
     for places in _cut(source):
         for place, column in zip(places, _read(source, places), strict=True):
-            found.append(_look(names[place], column, least, who))
+            seen = _look(names[place], column, least, who)
+            found.append(replace(seen, twice=True) if names.count(names[place]) > 1 else seen)
             if told is not None:
                 told(len(found), len(names), names[place])
     return found
@@ -205,9 +210,9 @@ def _look(name: str, column: Any, least: int, who: Array | None) -> Column:
     fine = np.isfinite(numbers)
     codes = np.where((codes >= 0) & np.append(fine, False)[codes], codes, -1)
     decimals = find_decimals(numbers[fine], held[fine]) if kind == "number" else 0
-    form: Any = kind
-    if kind == "number":
-        form = "decimal"
+    form: Any = "decimal" if kind == "number" else kind
+    if kind == "time" and fine.any() and not (numbers[fine] % DAY).any():
+        form, numbers = "date", np.floor(numbers / DAY)
     texts = [] if form in ("date", "time") else _write_numbers(numbers, fine)
     return _finish(name, form, column, codes, texts, held, numbers, least, who, decimals=decimals)
 
@@ -231,12 +236,11 @@ def _look_at_text(name: str, column: Any, least: int, who: Array | None) -> Colu
         strange = present - int(held[np.isfinite(numbers)].sum())
     texts = values.to_pylist()
     found = _finish(name, form, column, codes, texts, held, numbers, least, who, decimals=facts.decimals)
-    return _add_facts(found, facts, strange)
+    writing = find_writing(facts, held, NEARLY) if form == "text" else ""
+    return replace(_add_facts(found, facts, strange), writing=writing)
 
 
 def _add_facts(column: Column, facts: Facts, strange: int) -> Column:
-    from dataclasses import replace
-
     return replace(
         column,
         strange=strange,

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
 import numpy as np
 
 from discreet.rows.draft.heaps import count_between, fit_bins
 from discreet.rows.draft.profile import Column, Numbers
+from discreet.rows.files.writing import Said, describe_writing
 from discreet.rows.readers.texts import LONGEST_VALUE, NULLS, is_value
 from discreet.values.errors import SchemaError
 from discreet.values.schema import Attribute
@@ -29,7 +30,7 @@ from discreet.values.schema.edges import (
     round_near,
     thin,
 )
-from discreet.values.schema.reading import Reading
+from discreet.values.schema.reading import BLANKS, Ignored, Reading
 from discreet.values.schema.types import is_whole
 from discreet.values.text import is_id_name, show
 
@@ -39,8 +40,17 @@ FEW_NUMBERS = 12
 COVERED = 0.5
 """The share of the cells that the frequent values of a text must hold together; else they are names or identifiers."""
 ALL_DIFFERENT = 0.9
+EVENLY = 0.95
+"""The share of whole numbers that equally many rows must hold for them to number people."""
+YEARS = (1500, 2200)
 MANY = 0.002
 """The share of the rows that hold a number next to which an edge is moved away from it."""
+
+HOUR = re.compile(r"([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?")
+"""Times of the day, which come in their own order: 9:00 is before 10:00."""
+HOURS_HINT = "times of the day; write them as texts of hours or quarters in the file, such as 11:30"
+SOME_FILE = Said("file.csv")
+IGNORED: tuple[tuple[Ignored, ...], ...] = (("case",), ("blanks",), ("blanks", "case"))
 
 INDEX_NAME = re.compile(
     r"__index_level_[0-9]+__|Unnamed: ?[0-9]+|index|rownames|row_?(id|nr|no|number|names)?|", re.I
@@ -56,12 +66,16 @@ class Proposal:
     attribute: Attribute | None
     notes: tuple[str, ...]
     repeats: bool = False
-    """Whether it is left out as an id that repeats: then somebody may have several rows."""
+    """Whether it looks like an id that repeats: then somebody may have several rows."""
 
 
-def propose(column: Column, most_levels: int, least: int, people: bool = False) -> Proposal:
+def propose(
+    column: Column, most_levels: int, least: int, people: bool = False, said: Said = SOME_FILE
+) -> Proposal:
     """A proposal for one column; people are counted in place of rows where they are protected."""
     why = find_reason(column, most_levels, people)
+    if column.writing and (why is not None or (column.distinct > FEW_NUMBERS and column.writing != "hours")):
+        return _leave_out(column, _hint(column, said))
     if why is not None:
         return _leave_out(column, why)
     if _has_levels(column, most_levels):
@@ -78,16 +92,21 @@ def propose(column: Column, most_levels: int, least: int, people: bool = False) 
         kept = merge_rare(bins.edges, column.numbers.count(bins.edges), least, people)
         if kept is not None:
             try:
-                return _propose_bins(column, _fit(column, Bins(kept), least))
+                found = _propose_bins(column, _fit(column, Bins(kept), least))
             except SchemaError:  # a heap beside which the grid of the numbers has no room for a bin
-                return _propose_bins(column, Bins(kept))
+                found = _propose_bins(column, Bins(kept))
+            return replace(found, repeats=_numbers_people(column, most_levels))
     return _leave_out(column, "its values are nearly all the same")
 
 
 def find_reason(column: Column, most_levels: int, people: bool = False) -> str | None:
     """Why a column is no attribute, if it is none."""
     name, many = column.name, column.distinct > ALL_DIFFERENT * column.present
+    if name.strip() and column.twice:
+        return "several columns have this name; rename them in the file"
     if column.form == "other":
+        if column.declared.startswith("time"):
+            return f"it holds {HOURS_HINT}"
         return f"its type is {column.declared}, neither text, nor a number, nor a date"
     if name.strip() and not name.isprintable():
         return "its name has invisible characters"
@@ -95,10 +114,11 @@ def find_reason(column: Column, most_levels: int, people: bool = False) -> str |
         return "it is empty in every row"
     spread = None if column.numbers is None else column.numbers.spread
     numbered = column.form == "whole" and many and spread is not None and spread <= 2 * column.present
-    if INDEX_NAME.fullmatch(name.strip()) and (numbered or column.distinct > ALL_DIFFERENT * column.rows):
+    different = bool(name.strip()) and column.distinct > ALL_DIFFERENT * column.rows
+    if INDEX_NAME.fullmatch(name.strip()) and (numbered or different):
         return "it numbers the rows"
     if not name.strip():
-        return "it has no name"
+        return "it has no name; if another row is the header, say which, such as 'file.xlsx?header=2'"
     if is_id_name(name) and column.form in ("text", "whole") and column.distinct > most_levels:
         return "it looks like an id" if many else "it looks like an id, and it repeats"
     if numbered and column.present > 2 * most_levels and spread == column.present - 1:
@@ -115,7 +135,8 @@ def find_reason(column: Column, most_levels: int, people: bool = False) -> str |
 def _find_text_reason(column: Column, most_levels: int, people: bool) -> str | None:
     levels = [value for value, _ in column.values if _is_level(value)]
     held = sum(held for value, held in column.values[:most_levels] if _is_level(value))
-    scattered = not people and held < COVERED * column.present
+    # Of people each value is held by enough; of times of the day they would be any minutes all the same.
+    scattered = (not people or column.writing == "hours") and held < COVERED * column.present
     if not levels or scattered or (people and column.distinct > 20 * len(levels)):
         if column.words >= 3:
             return "it looks like free text"
@@ -131,6 +152,16 @@ def _find_text_reason(column: Column, most_levels: int, people: bool) -> str | N
     return None
 
 
+def _numbers_people(column: Column, most_levels: int) -> bool:
+    """Whether whole numbers without gaps are held by equally many rows each, several of them; years are not meant."""
+    if column.numbers is None or column.form not in ("whole", "decimal") or column.decimals:
+        return False
+    values, held = column.numbers.values, column.numbers.held
+    steps = len(values) > most_levels and column.numbers.spread == len(values) - 1
+    even = np.mean(held == np.median(held)) >= EVENLY and np.median(held) >= 2
+    return bool(steps and even and not (values[0] >= YEARS[0] and values[-1] <= YEARS[1]))
+
+
 def _is_level(value: str) -> bool:
     return len(value) <= LONGEST_VALUE and is_value(value)
 
@@ -141,14 +172,24 @@ def _has_levels(column: Column, most_levels: int) -> bool:
     few = column.all_frequent and 2 <= column.frequent <= min(FEW_NUMBERS, most_levels)
     if column.form == "whole":
         return few and all(is_whole(value) for value, _ in column.values)
-    # Whole numbers that came as 1.0 because some are missing; in a text file, any numbers with a few values.
-    plain = not column.decimals or column.declared == "large_string"
-    return column.form == "decimal" and few and plain and not column.strange
+    # Whole numbers that came as 1.0 because some are missing.
+    return column.form == "decimal" and few and not column.decimals and not column.strange
 
 
 def _leave_out(column: Column, why: str) -> Proposal:
     return Proposal(
         column.name, None, (f"{show(column.name)} is left out: {why}",), why.endswith("it repeats")
+    )
+
+
+def _hint(column: Column, said: Said) -> str:
+    if column.writing == "hours":
+        return f"it holds very many {HOURS_HINT}"
+    if column.writing == "years":
+        return "its dates have years of two digits, and 94 may be 1994 or 2094; write four in the file"
+    typed = said.add(column.writing)
+    return (
+        f"its numbers have {describe_writing(column.writing)}; say so behind the file's name, as in {typed}"
     )
 
 
@@ -162,22 +203,51 @@ def _propose_levels(column: Column, most_levels: int) -> Proposal:
     kept = [value for value, _ in column.values if _is_level(value)][:most_levels]
     rare = not column.all_frequent or len(kept) < column.frequent
     whole = column.form in ("whole", "decimal")
-    levels = sorted(kept, key=float) if whole else sorted(kept)
-    missing = _rename("missing", levels) if missing else None
-    other = _rename("other", levels) if rare else None
+    kept, reading = (_join_numbers if whole else _join_spellings)(kept, reading)
+    clock = bool(kept) and all(map(HOUR.fullmatch, kept))
+    levels = sorted(kept, key=float if whole else _read_clock if clock else None)
+    taken = [*map(reading.fold, levels)]
+    missing = _rename("missing", taken) if missing else None
+    other = _rename("other", taken) if rare else None
     attribute = Attribute.of(
         name,
         levels,
-        ordered=whole and len(levels) > 2,
+        ordered=len(levels) > 2 and (whole or clock),
         type="decimal" if column.form == "decimal" else None,
         missing=missing,
         other=other,
         reading=reading,
     )
     found = "these values were found often, all others are one level" if rare else "these values were found"
-    return Proposal(
-        name, attribute, (f"{show(name)}: {found}; others may be possible ({REVIEW})", *_note_missing(column))
-    )
+    verb = "does" if reading.ignore == ("case",) else "do"
+    also = f", and {' and '.join(reading.ignore)} {verb} not matter" if reading.ignore else ""
+    note = f"{show(name)}: {found}{also}; others may be possible ({REVIEW})"
+    return Proposal(name, attribute, (note, *_note_missing(column)))
+
+
+def _read_clock(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(":")))
+
+
+def _join_spellings(kept: Sequence[str], reading: Reading) -> tuple[list[str], Reading]:
+    """The values without those that differ by case or outer blanks only from a more frequent one."""
+    loose = [replace(reading, ignore=ignore) for ignore in IGNORED]
+    best = min(loose, key=lambda one: len({*map(one.fold, kept)}))
+    first = {best.fold(value): value for value in reversed(kept)}
+    if len(first) == len(kept) or any(best.fold(null) in first for null in reading.nulls):
+        return list(kept), reading
+    joined = [first[key] for key in dict.fromkeys(map(best.fold, kept))]
+    return [value.strip(BLANKS) if "blanks" in best.ignore else value for value in joined], best
+
+
+def _join_numbers(kept: Sequence[str], reading: Reading) -> tuple[list[str], Reading]:
+    """Each number once, in its most frequent spelling; others, as where files were put together, are its aliases."""
+    first = {float(value): value for value in reversed(kept)}
+    joined = list(dict.fromkeys(first[float(value)] for value in kept))
+    if len(joined) in (1, len(kept)):
+        return list(kept), reading
+    others = tuple((value, first[float(value)]) for value in kept if value not in joined)
+    return joined, replace(reading, aliases=others)
 
 
 def _propose_bins(column: Column, bins: Bins) -> Proposal:

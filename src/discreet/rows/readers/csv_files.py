@@ -10,11 +10,14 @@ import codecs
 import csv
 import gzip
 import io
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from discreet.rows.files.heads import LOOKED_AT, TITLE, find_header
+from discreet.rows.files.writing import Said, Writing, read_writing
 from discreet.values.errors import DataError
 from discreet.values.text import show
 
@@ -37,14 +40,14 @@ SEPARATORS = {
     "semicolon": ";",
     "pipe": "|",
 }
-OPTIONS = ("separator", "decimal", "encoding")
+OPTIONS = ("separator", "decimal", "encoding", "header", "unit")
+MOST_LINES = 1000
+"""A header is within so many lines."""
 LONGEST_HEADER = 2**20
 """A first line of more bytes than this is not a header."""
 CHUNK = 2**20
 LEAST_MEMORY = 2**24
 """Files of up to so many bytes are always taken into memory, if they must be."""
-DECIMAL_COMMA = r"[+-]?([0-9]{1,3}([.][0-9]{3})+|[0-9]+),[0-9]+"
-"""Texts that are numbers with a decimal comma, with or without points between thousands."""
 
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
@@ -54,11 +57,13 @@ class Dialect:
     """How a CSV file is written."""
 
     separator: str
-    decimal: str
+    writing: Writing
     encoding: str
     header: tuple[str, ...]
     skip: int = 0
-    """Lines before the header: Excel's `sep=;`."""
+    """Lines before the header: Excel's `sep=;`, titles."""
+    hint: str = ""
+    """What to say of the file if its header looks like none."""
 
     @property
     def plain(self) -> bool:
@@ -76,28 +81,65 @@ def find_dialect(label: str, path: Path, ending: str, said: Mapping[str, str]) -
         with open_bytes(path) as file:
             head = file.read(LONGEST_HEADER)
         text = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)().decode(head)
-    except UnicodeDecodeError:
-        raise DataError(f"{label}: the header is not {encoding} text") from None
+    except UnicodeDecodeError as error:
+        raise _refuse_encoding(label, path, encoding, error.start, said) from None
     except (OSError, EOFError) as error:
         raise DataError(f"{label}: the header cannot be read: {error}") from None
     first, _, rest = text.partition("\n")
-    skip, declared = 0, first.strip().lower()
+    skip, declared, line = 0, first.strip().lower(), read_header(label, said)
     if declared.startswith("sep=") and len(declared) <= 6:
         skip, text = 1, rest
-    separator = SEPARATORS.get(said.get("separator", declared[4:5] if skip else CSV_ENDINGS.get(ending, "")))
+    for _ in range(line - 1):
+        skip, text = skip + 1, text.partition("\n")[2]
+    marked = declared[4:5] if declared.startswith("sep=") and skip else CSV_ENDINGS.get(ending, "")
+    separator = SEPARATORS.get(said.get("separator", marked))
     if "separator" in said and separator is None:
         raise DataError(f"{label}: separator {show(said['separator'])}; allowed are , ; | and tab")
-    separator = separator or _find_separator(text)
-    decimal = said.get("decimal", "," if separator == ";" else ".")
-    if decimal not in (",", "."):
-        raise DataError(f"{label}: decimal {show(decimal)}; allowed are , and .")
+    fixed, separator = separator is not None, separator or _find_separator(text)
+    writing = read_writing(label, said, "," if separator == ";" else ".")
     try:
         header = next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])
     except csv.Error as error:
         raise DataError(f"{label}: the header cannot be read: {error}") from None
     if not header:
         raise DataError(f"{label}: no header; the first line must name the columns")
-    return Dialect(separator, decimal, encoding, tuple(header), skip)
+    hint = _find_hint(Said(label, tuple(said.items())), text, separator if fixed else "", line)
+    return Dialect(separator, writing, encoding, tuple(header), skip, hint)
+
+
+def _find_hint(said: Said, text: str, separator: str, line: int) -> str:
+    """What to say if the header has no separator though another one is in it, or looks like a title."""
+    first, fits = text.partition("\n")[0], _find_separator(text)
+    if separator and separator not in first and fits in first:
+        known = next(name for name in ("tab", fits) if SEPARATORS[name] == fits)
+        typed, many = said.add(f"separator={known}"), first.count(fits)
+        return f"its header has no {show(separator)}, but {many} times {show(fits)}: try {typed}"
+    lines = [one.rstrip("\r") for one in text.split("\n", LOOKED_AT)[:LOOKED_AT]]
+    # A title need not hold the separator of the rows below it.
+    for one in (separator or fits,) if separator or fits in first else (",", ";", "\t", "|"):
+        try:
+            found = find_header([next(csv.reader([cells], delimiter=one), []) for cells in lines])
+        except csv.Error:
+            continue
+        if found is not None:
+            return f"{TITLE}: try {said.add(f'header={line + found}')}"
+    return ""
+
+
+def _refuse_encoding(label: str, path: Path, encoding: str, place: int, said: Mapping[str, str]) -> DataError:
+    """The refusal of a text that is in another encoding, with one that fits."""
+    fits = _find_encoding(label, path)
+    fits = "latin-1" if fits == encoding else fits
+    typed = Said(label, tuple(said.items())).add(f"encoding={fits}")
+    return DataError(f"{label}: byte {place:,} is not {encoding} text; try {typed}")
+
+
+def read_header(label: str, said: Mapping[str, str]) -> int:
+    """The line, or the row of a sheet, that names the columns; the first one if none is said."""
+    line = said.get("header", "1")
+    if not re.fullmatch("[0-9]{1,4}", line) or not 1 <= int(line) <= MOST_LINES:
+        raise DataError(f"{label}: header {show(line)}; allowed is the number of a line, 1 to {MOST_LINES}")
+    return int(line)
 
 
 def open_bytes(path: Path) -> Any:
@@ -125,7 +167,7 @@ def read_foreign(label: str, path: Path, dialect: Dialect, most_bytes: int) -> A
     try:
         text = data.decode(dialect.encoding if dialect.encoding != "utf-8" else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"{label}: byte {error.start:,} is not {dialect.encoding} text") from None
+        raise _refuse_encoding(label, path, dialect.encoding, error.start, {}) from None
     for _ in range(dialect.skip):
         text = text.partition("\n")[2]
     names = [f"c{i}" for i in range(len(dialect.header))]

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.rows.files.faults import shorten
+from discreet.rows.files.heads import TITLE
+from discreet.rows.files.writing import describe_writing, name_writing
 from discreet.rows.limits import MAX_WEIGHT, Limits
 from discreet.rows.people import BLANKS, NOBODY, WHOLE, ZEROS, draw_key, write_id
 from discreet.rows.readers import sources
@@ -117,7 +120,11 @@ class DuckReader:
         """The reader of a source; the columns and their types are checked here, the rows as they are read."""
         try:
             wanted = sources.list_wanted(schema, weight, numbers, person)
-            places = sources.place_columns(source.label, source.names, wanted)
+            told = schema.total and source.hint.startswith(
+                TITLE
+            )  # under a total schema no row shows in a refusal
+            hint = "" if told else source.hint
+            places = sources.place_columns(source.label, source.names, wanted, hint)
             columns = {name: f"c{place}" for name, place in zip(wanted, places, strict=True)}
             listed = ", ".join(columns.values())
             described = sources.run(
@@ -231,6 +238,11 @@ class DuckReader:
             (value, int(rows)) for value, rows in sources.run(self.source.connection, self.label, query)
         ]
 
+    def count_rows(self) -> int:
+        """How many rows there are, for the custodian."""
+        query = f"SELECT count(*) FROM {self._name_scan(self.source)}"
+        return int(sources.run(self.source.connection, self.label, query)[0][0])
+
     def _write_people(self) -> list[str]:
         """The keyed hash of the person's id in two words, both 0 where there is no id."""
         if not self.person:
@@ -326,7 +338,7 @@ class DuckReader:
                 f"{self.label}: reading it takes more memory than the limit; raise it with --memory"
             ) from None
         except (duckdb.Error, pa.ArrowException, OSError) as error:
-            raise DataError(f"{self.label}: {sources.shorten(error)}") from None
+            raise DataError(f"{self.label}: {shorten(error)}") from None
         finally:
             if reader is not None:
                 reader.close()
@@ -361,10 +373,18 @@ class DuckReader:
         try:
             self.schema[given[i]].encode([values[i]], first_row=row)
         except DataError as error:
-            return DataError(f"{self.label}: {error}")
+            return DataError(f"{self.label}: {error}{self._advise(given[i], values[i])}")
         return DataError(
             f"{self.label}: attribute {show(given[i])}, row {row:,}: {show(values[i])} is not allowed"
         )
+
+    def _advise(self, name: str, value: object) -> str:
+        """What to say of the file, if the value is a number in another writing."""
+        found = self.schema[name]
+        writing = "" if found.bins is None or found.dates is not None else name_writing(str(value).strip())
+        if not writing or self.source.said is None:
+            return ""
+        return f"; this number has {describe_writing(writing)}: write {self.source.said.add(writing)}"
 
 
 def _classify_id(declared: str) -> Kind:

@@ -7,10 +7,12 @@ import os
 import re
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from discreet.rows.files.faults import shorten
+from discreet.rows.files.writing import Said, read_options, read_writing, write_numbers
 from discreet.rows.limits import Limits, choose_threads
 from discreet.rows.readers import csv_files, foreign
 from discreet.rows.readers.arrow_check import require_sound
@@ -46,6 +48,10 @@ class Source:
     rows: int | None = None
     owned: bool = True
     private: bool = True
+    said: Said | None = None
+    """What is said of a file that takes options."""
+    hint: str = ""
+    """What to say of a file whose header looks like none."""
 
     def stamp(self) -> tuple[tuple[int, int], ...]:
         """What changes when a file is written to: sizes and times of modification."""
@@ -111,7 +117,7 @@ def open_source(data: Any, limits: Limits) -> Source:
 def open_path(path: str, wanted: Sequence[str], limits: Limits) -> Source:
     """The table in a file, or in a folder or pattern of Parquet files; 'file.xlsx::sheet' names a sheet.
 
-    How a CSV file is written can be said behind a question mark: 'file.csv?separator=;&decimal=,&encoding=cp1252'.
+    How a file is written can be said behind a question mark: 'file.csv?separator=;&decimal=,&encoding=cp1252'.
     """
     path, said, sheet = split_path(path)
     files = find_files(path)
@@ -120,8 +126,8 @@ def open_path(path: str, wanted: Sequence[str], limits: Limits) -> Source:
         if file.stat().st_size == 0:
             raise DataError(f"{file.name}: the file is empty")
     ending = find_ending(files[0].name)
-    if said and ending not in CSV_ENDINGS:
-        raise DataError(f"{label}: only CSV files take options such as {'&'.join(said)!r}")
+    if said and ending not in (*CSV_ENDINGS, *foreign.EXCEL_ENDINGS):
+        raise DataError(f"{label}: only CSV and Excel files take options such as {'&'.join(said)!r}")
     if ending in CSV_ENDINGS:
         return _open_csv(label, files[0], ending, said, limits)
     if ending in PARQUET_ENDINGS:
@@ -129,11 +135,15 @@ def open_path(path: str, wanted: Sequence[str], limits: Limits) -> Source:
     if ending in ARROW_ENDINGS:
         return _open_arrow_file(label, files[0], wanted, limits)
     if ending in foreign.EXCEL_ENDINGS:
-        table = foreign.read_excel(label, files[0], sheet)
-    elif ending in foreign.STATISTICS_ENDINGS:
+        table, hint = foreign.read_excel(label, files[0], sheet, said, limits.memory)
+        opened = open_arrow(label, table, (), limits, (files[0],))
+        scan = write_numbers(opened.scan, len(opened.names), read_writing(label, said, "."))
+        name = label if sheet is None else f"{label}::{sheet}"
+        return replace(opened, scan=scan, said=Said(name, tuple(said.items())), hint=hint)
+    if ending in foreign.STATISTICS_ENDINGS:
         table = foreign.read_statistics(label, files[0])
     elif ending in foreign.JSON_ENDINGS:
-        table = foreign.read_json_lines(label, files[0])
+        table = foreign.read_json_lines(label, files[0], limits.memory)
     elif ending in (".xls", ".sav", ".ods"):
         raise DataError(f"{label}: {ending} files are not read; save it as .xlsx, CSV or Parquet")
     else:
@@ -147,7 +157,7 @@ def split_path(path: str) -> tuple[str, Mapping[str, str], str | None]:
         return path, {}, None
     said: Mapping[str, str] = {}
     if (found := _SAID.fullmatch(path)) is not None:
-        path, said = found[1], dict(part.split("=", 1) for part in found[2].split("&"))
+        path, said = found[1], read_options(name_path(found[1]), found[2])
     base, mark, name = path.rpartition("::")
     return (base, said, name) if mark and is_excel(base) else (path, said, None)
 
@@ -249,13 +259,14 @@ def list_read(schema: Schema, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names, *(found.name for found in schema if found.leaves_out))))
 
 
-def place_columns(label: str, names: Sequence[object], wanted: Sequence[str]) -> list[int]:
+def place_columns(label: str, names: Sequence[object], wanted: Sequence[str], hint: str = "") -> list[int]:
     """Where each wanted column is; a column that is not there, or there twice, is refused."""
     found = []
     for name in wanted:
         places = [i for i, given in enumerate(names) if isinstance(given, str) and given == name]
         if not places:
-            raise DataError(f"{label}: no column {show(name)}; it has {list_some(names)}")
+            also = f"; {hint}" if hint else ""
+            raise DataError(f"{label}: no column {show(name)}; it has {list_some(names)}{also}")
         if len(places) > 1:
             raise DataError(f"{label}: {len(places)} columns named {show(name)}; names must be unique")
         found.append(places[0])
@@ -280,26 +291,6 @@ def fetch_table(source: Source, query: str) -> Any:
         return source.connection.sql(query).to_arrow_table()
     except duckdb.Error as error:
         raise DataError(f"{source.label}: {shorten(error)}") from None
-
-
-def shorten(error: Exception) -> str:
-    """DuckDB's message without its advice on how to read the file more loosely."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    first = lines[0].partition("Error: ")[2] or lines[0]
-    if not first.startswith("CSV Error on Line"):
-        return first[:300]
-    where = f"line {first.rpartition(':')[2].strip()}"
-    for line in lines[1:]:
-        if line.startswith("Expected Number of Columns"):
-            wanted, _, found = line.partition("Found:")
-            return f"{where}: {found.strip()} columns; the header has {wanted.rpartition(':')[2].strip()}"
-        if "unicode" in line.lower():
-            return f"{where}: not UTF-8 text"
-        if "quote" in line and not line.startswith(("*", "Original")):
-            return f"{where}: a quoted value is not closed, or is followed by other text"
-        if "line size" in line.lower():
-            return f"{where}: the line is too long"
-    return f"{where}: not a row of a CSV file"
 
 
 def find_ending(name: str) -> str:
@@ -358,23 +349,19 @@ def _open_csv(label: str, path: Path, ending: str, said: Mapping[str, str], limi
             f"read_csv({quote_text(_escape(path))}, columns={{{columns}}}, auto_detect=false, header=true, "
             f"delim={quote_text(dialect.separator)}, quote='\"', escape='\"', nullstr='', strict_mode=true)"
         )
-        rows = count_records(label, path, dialect.separator)
+        try:
+            rows = count_records(label, path, dialect.separator)
+        except DataError as error:
+            raise DataError(f"{error}; {dialect.hint}") if dialect.hint else error from None
         connection = connect(limits)
     else:
         table = csv_files.read_foreign(label, path, dialect, max(limits.memory, csv_files.LEAST_MEMORY))
         rows, scan, connection = table.num_rows, "arrow_source", connect(limits)
         connection.register(scan, table)
     limits.require_rows(label, rows)
-    if dialect.decimal == ",":
-        numbered = [f"c{i}" for i in range(len(dialect.header))]
-        pattern = quote_text(csv_files.DECIMAL_COMMA)
-        cells = [
-            f"CASE WHEN regexp_full_match({name}, {pattern}) THEN replace(replace({name}, '.', ''), ',', '.') "
-            f"ELSE {name} END AS {name}"
-            for name in numbered
-        ]
-        scan = f"(SELECT {', '.join(cells)} FROM {scan} AS written({', '.join(numbered)}))"
-    return Source(label, connection, dialect.header, scan, (path,), rows)
+    scan = write_numbers(scan, len(dialect.header), dialect.writing)
+    typed = Said(label, tuple(said.items()), dialect.writing.decimal)
+    return Source(label, connection, dialect.header, scan, (path,), rows, said=typed, hint=dialect.hint)
 
 
 def _open_parquet(label: str, files: Sequence[Path], limits: Limits) -> Source:

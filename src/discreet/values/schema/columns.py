@@ -8,6 +8,7 @@ The rule, the same for every kind of input and in every engine that counts:
 - A number with a fraction is no level. Declare edges for such numbers.
 - A boolean is 'true' or 'false', and where those are not declared 'True' or 'False'; never a number. Where the type is
   boolean, 'true', 'True' and 'TRUE' are the same text.
+- Where the type is decimal, '1', '1.0' and a level such as '1.00' are the same text: a frame's 1.0 is '1.0' in a file.
 - Under edges, a number, or text that writes one ('-3', '4.5', '1e6', 'inf'), that is no level by the above
   is in the bin that holds it.
 - A date or a moment, or text that spells one, is in the level that holds it, if the attribute has dates; `dates` says
@@ -32,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.values.errors import DataError
-from discreet.values.schema.dates import DAY, count_days, count_seconds, read_text
+from discreet.values.schema.dates import DAY, count_days, count_seconds, is_short, read_text
 from discreet.values.schema.intake import (
     Coded,
     Form,
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-ABSENT, UNKNOWN, LEFT_OUT = -1, -2, -3
-"""What stands for a missing value, for one that fits nowhere, and for a record left out, until a block is finished."""
+ABSENT, UNKNOWN = -1, -2
+"""What stands for a missing value and for one that fits nowhere, until a block is finished."""
 
 EXACT = 2**53
 """Up to here a float64 stands for one integer only."""
@@ -60,6 +61,7 @@ REMEMBERED = 2**16
 """How many texts of numbers are remembered with their bins; parsing each anew costs ten times as much."""
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_ROUND = re.compile(rf"({_WHOLE.pattern})(\.0*)?")
 _NOTHING = frozenset({"NAType", "NaTType", "NoneType"})
 
 
@@ -73,6 +75,11 @@ def spell_levels(attribute: Attribute) -> dict[str, int]:
         for level in attribute.values:
             for spelling in (level.lower(), level.capitalize(), level.upper()):
                 texts.setdefault(fold(spelling), attribute.code(level))
+    if attribute.type == "decimal" and attribute.bins is None:
+        for level in attribute.values:
+            if found := _ROUND.fullmatch(level):
+                texts.setdefault(fold(found[1]), attribute.code(level))
+                texts.setdefault(fold(f"{found[1]}.0"), attribute.code(level))
     texts.setdefault("", ABSENT)
     return texts
 
@@ -230,7 +237,8 @@ def _explain(attribute: Attribute, value: object) -> str:
             isinstance(value, str) and read_text(value, attribute.reading.order) is not None
         )
         problem = "is beyond the dates" if is_date else "is neither a date nor a declared level"
-        return f"{show(str(value) if is_date else value)} {problem}; {allowed}"
+        short = "; years need four digits" if isinstance(value, str) and is_short(value.strip()) else ""
+        return f"{show(str(value) if is_date else value)} {problem}{short}; {allowed}"
     if bins is None:
         fraction = isinstance(value, float) and not value.is_integer()
         dated = "; declare the type date for dates" * isinstance(value, date | np.datetime64)

@@ -275,9 +275,14 @@ def _compare_levels(attribute: Attribute, sign: str, operand: str) -> npt.NDArra
     first, last = compare(low, value), compare(high, value)
     cut = np.flatnonzero(first != last)
     if cut.size:
+        level = attribute.levels[cut[0]]
+        ends = ("<=", ">") if attribute.bins is not None and attribute.bins.closed == "right" else ("<", ">=")
+        whole = ends[sign in (">", ">=")]
+        near = " or ".join(f"{attribute.name} {whole} {edge}" for edge in level.strip("[]()").split(", "))
+        if ", " not in level:
+            near = f"{attribute.name} {whole} the first day of a level"
         raise SchemaError(
-            f"constraint on {show(what)}: it cuts the level {show(attribute.levels[cut[0]])} in two; "
-            "compare with an edge, or add one there"
+            f"constraint on {show(what)}: it cuts the level {show(level)} in two; write {near}, or add an edge"
         )
     chosen = np.zeros(attribute.size, dtype=bool)
     chosen[: len(low)] = first
@@ -295,7 +300,7 @@ def _take(schema: Schema, names: Sequence[str], what: str) -> list[Attribute]:
     for name in names:
         if name not in schema:
             raise SchemaError(
-                f"{what}: unknown attribute {show(name)}; the schema has {list_some(schema.names)}"
+                f"{what}: unknown attribute {show(name)}; the schema has {list_some(schema.names, name)}"
             )
     return [schema[name] for name in names]
 

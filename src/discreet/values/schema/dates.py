@@ -33,6 +33,9 @@ COMPACT = rf"([0-9]{{4}})([0-9]{{2}})([0-9]{{2}}){CLOCK}"
 POINTS = rf"([0-9]{{1,2}})\.([0-9]{{1,2}})\.([0-9]{{4}}){CLOCK}"
 SLASHES = rf"([0-9]{{1,2}})[/-]([0-9]{{1,2}})[/-]([0-9]{{4}}){CLOCK}"
 
+SHORT_YEAR = rf"[0-9]{{1,2}}[./-][0-9]{{1,2}}[./-][0-9]{{2}}{CLOCK}"
+"""Days with a year of two digits, which are no dates here: whether 94 is 1994 or 2094 nobody has said."""
+
 
 @dataclass(frozen=True, slots=True)
 class Dates:
@@ -172,6 +175,11 @@ def read_text(text: str, order: Order | None) -> int | None:
             year, month, day = (int(parts[place]) for place in places)
             return _add_up(year, month, day, *parts[3:])
     return None
+
+
+def is_short(text: str) -> bool:
+    """Whether a text spells a day with a year of two digits."""
+    return re.fullmatch(SHORT_YEAR, text) is not None
 
 
 def spell_dates(order: Order | None) -> list[tuple[str, tuple[int, int, int]]]:

@@ -84,19 +84,9 @@ class Attribute:
                 raise SchemaError(
                     f"attribute {show(name)}: {show(extra)} is both a level and the {what} level"
                 )
-        return cls(
-            name,
-            _extend(found, other, missing),
-            None,
-            ordered,
-            taxonomy,
-            missing,
-            other,
-            type or "",  # type: ignore[arg-type]
-            decimals,
-            None,
-            reading,
-        )
+        kind: Any = type or ""
+        levels = _extend(found, other, missing)
+        return cls(name, levels, None, ordered, taxonomy, missing, other, kind, decimals, None, reading)
 
     @classmethod
     def binned(
@@ -119,19 +109,9 @@ class Attribute:
             bins = edges if isinstance(edges, Bins) else Bins(tuple(edges), closed, lowest, highest)
         except SchemaError as error:
             raise SchemaError(f"attribute {show(name)}: {error}") from None
-        return cls(
-            name,
-            _extend(bins.labels, other, missing),
-            bins,
-            True,
-            taxonomy,
-            missing,
-            other,
-            type or "",  # type: ignore[arg-type]
-            decimals,
-            None,
-            reading,
-        )
+        kind: Any = type or ""
+        levels = _extend(bins.labels, other, missing)
+        return cls(name, levels, bins, True, taxonomy, missing, other, kind, decimals, None, reading)
 
     @classmethod
     def dated(
@@ -365,7 +345,7 @@ class Schema:
             return self._index[name]
         except (KeyError, TypeError):
             raise SchemaError(
-                f"unknown attribute {show(name)}; the schema has {list_some(self.names)}"
+                f"unknown attribute {show(name)}; the schema has {list_some(self.names, name)}"
             ) from None
 
     def __repr__(self) -> str:

@@ -94,11 +94,16 @@ def _require_type(attribute: Attribute) -> None:
             if found == "integer" and not point.is_integer():
                 raise SchemaError(f"type integer, but point {point:g} is not a whole number")
         return
+    numbers: dict[Fraction, str] = {}
     for level in attribute.values:
         if found == "integer" and not is_whole(level):
             raise SchemaError(f"type integer, but level {show(level)} is not a whole number")
         if found == "decimal" and (not re.fullmatch(NUMBER, level) or "inf" in level):
             raise SchemaError(f"type decimal, but level {show(level)} is not a finite number")
+        if found == "decimal" and numbers.setdefault(Fraction(level), level) != level:
+            raise SchemaError(
+                f"levels {show(numbers[Fraction(level)])} and {show(level)} are one number; declare one of them"
+            )
         if found == "boolean" and level not in ("true", "false", "True", "False"):
             raise SchemaError(f"type boolean, but level {show(level)} is neither true nor false")
 

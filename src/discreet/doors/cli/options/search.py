@@ -143,6 +143,7 @@ def read_options(
 
 def read_prior(learner: str | None, graph: Path | None, prior: str | None) -> dict[str, Any]:
     """The prior as an option of a learner with a graph: a number, or the path of a posterior."""
+    from discreet.learning.learner import LEAST_PRIOR, MOST_PRIOR
     from discreet.values.text import read_positive
 
     if prior is None:
@@ -154,7 +155,10 @@ def read_prior(learner: str | None, graph: Path | None, prior: str | None) -> di
     if Path(prior).suffix in (".json", ".gz"):
         return {"prior": Path(prior)}
     try:
-        return {"prior": float(read_positive(prior, "--prior", MechanismError))}
+        found = read_positive(prior, "--prior", MechanismError)
+        if not LEAST_PRIOR <= found <= MOST_PRIOR:
+            raise MechanismError(f"--prior must lie between {LEAST_PRIOR:g} and {MOST_PRIOR:g}, not {prior}")
+        return {"prior": float(found)}
     except MechanismError as error:
         raise MechanismError(f"{error}; or give a posterior (.json), which a release writes") from None
 
@@ -185,6 +189,8 @@ def read_tuning(
         raise MechanismError(f"--score must be R, F or I, not {given['score']!r}")
     if "beta" in given:
         require_share(read_fraction(given["beta"], "--beta", BudgetError), "--beta", BudgetError)
+    if "k" in given and "theta" in given:
+        raise MechanismError("--theta is there to find the number of parents, which --k gives: leave one out")
     if "theta" in given:
         read_positive(given["theta"], "--theta", MechanismError)
     if "selection" in given:

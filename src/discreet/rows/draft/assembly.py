@@ -10,7 +10,7 @@ from typing import Any
 from discreet.rows.draft.dependence import Dependence, find_dependences
 from discreet.rows.draft.order import find_orders
 from discreet.rows.draft.profile import Told, profile
-from discreet.rows.draft.proposal import REVIEW, Proposal, propose
+from discreet.rows.draft.proposal import REVIEW, SOME_FILE, Proposal, propose
 from discreet.rows.limits import Limits
 from discreet.rows.readers import sources
 from discreet.values.errors import SchemaError
@@ -18,7 +18,7 @@ from discreet.values.files import write_text
 from discreet.values.schema import Schema
 from discreet.values.schema.constraints import Follows, Ordered
 from discreet.values.schema.formats.toml import write_toml
-from discreet.values.text import show
+from discreet.values.text import show, show_line
 
 MOST_LEVELS = 50
 """A text with more frequent values keeps so many of them; the rest are one level."""
@@ -37,6 +37,8 @@ class Draft:
     least: int = LEAST
     person: str | None = None
     orders: tuple[Ordered, ...] = ()
+    hint: str = ""
+    """What to say of the file, if its header looks like none."""
 
     @property
     def schema(self) -> Schema:
@@ -46,10 +48,8 @@ class Draft:
             found.attribute for found in self.proposals if found.attribute and found.column not in derived
         ]
         if not kept:
-            raise SchemaError(
-                f"{self.label}: no column looks like an attribute; write the schema by hand, or lower the threshold "
-                f"(now {self.least}) with --at-least"
-            )
+            advice = f"write the schema by hand, or lower the threshold (now {self.least}) with --at-least"
+            raise SchemaError(f"{self.label}: no column looks like an attribute; {self.hint or advice}")
         follows = [Follows(found.column, (found.source,), found.pairs) for found in self.dependences]
         return Schema(tuple(kept), self.orders, tuple(follows))
 
@@ -63,7 +63,9 @@ class Draft:
         """A column that looks like an id and repeats, so that its people may have several rows each."""
         if self.person is not None:
             return None
-        return next((found.column for found in self.proposals if found.repeats), None)
+        repeated = [found for found in self.proposals if found.repeats]
+        repeated.sort(key=lambda found: found.attribute is not None)  # what is called an id comes first
+        return repeated[0].column if repeated else None
 
     def format(self) -> str:
         """The draft as TOML, with a comment above every guess."""
@@ -74,6 +76,8 @@ class Draft:
             "# A schema is public, with all its levels and edges. Where a comment says `review`, put what you know",
             "# about the world in place of what happens to be in this table, then delete the comment.",
         ]
+        if self.hint:
+            lines.append(f"# {show_line(self.label)}: {show_line(self.hint)}.")
         if self.repeated is not None:
             lines += [
                 f"# {show(self.repeated)} repeats. If it names people, protect people and not rows: draft again with",
@@ -130,10 +134,13 @@ def draft_schema(
     source = sources.open_source(data, Limits(memory=2**32))
     try:
         columns = [column for column in profile(source, least, person, progress) if column.name != person]
-        proposals = [propose(column, most_levels, least, person is not None) for column in columns]
+        people, said = person is not None, source.said or SOME_FILE
+        proposals = [propose(column, most_levels, least, people, said) for column in columns]
         dependences = find_dependences(columns, [found.attribute for found in proposals])
         orders = find_orders(columns, [found.attribute for found in proposals], least)
-        return Draft(source.label, tuple(proposals), tuple(dependences), least, person, tuple(orders))
+        return Draft(
+            source.label, tuple(proposals), tuple(dependences), least, person, tuple(orders), source.hint
+        )
     finally:
         source.close()
 

@@ -58,6 +58,8 @@ class PrivateDraft:
     paid: Finite
     """What it did cost, in the kind that the account counts in."""
     request: str
+    missing: Mapping[str, tuple[float, float]]
+    """How many cells of a column are missing, with noise, and the variance of that noise."""
 
     def explain(self) -> str:
         """What was decided, column by column."""
@@ -159,7 +161,7 @@ def draft_privately(
     from discreet.entrance import has_account, open_ledger
 
     spend = choose_budget(epsilon=epsilon, delta=delta, rho=rho)
-    prepared = prepare(data, person)
+    prepared = data if isinstance(data, Prepared) else prepare(data, person)
     columns = [column for column in prepared.columns if not column.left_out]
     if not columns:
         raise SchemaError(f"{prepared.label}: no column looks like an attribute; write the schema by hand")
@@ -176,8 +178,9 @@ def draft_privately(
     place = {"ledger": ledger, "account": account, "budget": budget, "unit": asked, "create": create}
     desk = _Desk(prepared, priced / len(columns), spend, key, place, [])
     kept = keep_delta(whole)
-    forms = _ask_forms(desk, columns)
-    cells = _ask_numbers(desk, columns, forms)
+    missing: dict[str, tuple[float, float]] = {}
+    forms = _ask_forms(desk, columns, missing)
+    cells = _ask_numbers(desk, columns, forms, missing)
     texts = [column for column in columns if forms.get(column.name, (column.kind,))[0] == "text"]
     values = desk.discover(texts, 1 - FORM_SHARE, kept) if texts and kept else [{} for _ in texts]
     left = {column.name: column.left_out for column in prepared.columns if column.left_out}
@@ -197,9 +200,13 @@ def draft_privately(
     for column in columns:
         if found.get(column.name) is None:
             left[column.name] = (
-                "to find the values of its texts needs a δ; give --delta, such as 1e-6, or declare them"
+                "to find the values of its texts needs a δ; give one (--delta, in Python delta=), such as 1e-6, or "
+                "declare them"
                 if column in texts and not kept
-                else "nothing in it is held often enough to be told for this cost"
+                else "no text in it is held by enough rows to be told for this cost; make a number of a duration or a "
+                "time of day"
+                if column in texts
+                else "no number or date in it is held by enough rows to be told for this cost"
             )
     attributes = [made for column in columns if (made := found.get(column.name)) is not None]
     if not attributes:
@@ -207,20 +214,24 @@ def draft_privately(
             f"{prepared.label}: no column could be drafted for {spend}; pay more, or write the schema by hand"
         )
     paid = sum(desk.bill[1:], start=desk.bill[0]) if desk.bill else type(priced).zero()
-    return PrivateDraft(prepared.label, Schema(tuple(attributes)), left, spend, paid, key)
+    return PrivateDraft(prepared.label, Schema(tuple(attributes)), left, spend, paid, key, missing)
 
 
 Form = tuple[str, ...]
 """text; whole; decimal and how many places; date or time and the order of its parts."""
 
 
-def _ask_forms(desk: _Desk, columns: Sequence[Given]) -> dict[str, Form]:
+def _ask_forms(
+    desk: _Desk, columns: Sequence[Given], missing: dict[str, tuple[float, float]]
+) -> dict[str, Form]:
     """What the cells of each column are, where its type does not tell."""
     asked = [column for column in columns if column.form]
     if not asked:
         return {}
     attributes = [Attribute.of(column.form, FORMS) for column in asked]
     measured = desk.measure(attributes, FORM_SHARE, "forms")
+    for column, (counts, deviation, _) in zip(asked, measured, strict=True):
+        missing[column.name] = float(counts[FORMS.index("missing")]), deviation**2
     return {
         # Laplace noise passes ten of its deviations as seldom as a Gaussian five.
         column.name: read_form(
@@ -235,6 +246,12 @@ def read_form(counts: Mapping[str, float], deviation: float, kind: str) -> Form:
     held = {
         form: count if count > 3 * deviation else 0.0 for form, count in counts.items() if form != "missing"
     }
+    if kind == "time":
+        return (
+            ("date",)
+            if held["date"] > 0 and held["date"] >= NEARLY * (held["date"] + held["time"])
+            else ("time",)
+        )
     if kind == "text" and max(held.values()) < min(5 * deviation, counts["missing"]):
         # One of so many forms passes three deviations by chance once in a hundred columns that hold nothing.
         return ("text",)
@@ -264,7 +281,12 @@ def read_form(counts: Mapping[str, float], deviation: float, kind: str) -> Form:
     return ("text",)
 
 
-def _ask_numbers(desk: _Desk, columns: Sequence[Given], forms: Mapping[str, Form]) -> dict[str, Cells]:
+def _ask_numbers(
+    desk: _Desk,
+    columns: Sequence[Given],
+    forms: Mapping[str, Form],
+    missing: dict[str, tuple[float, float]],
+) -> dict[str, Cells]:
     """Cells of numbers and dates, split and counted again where much is."""
     open_cells: dict[str, Cells] = {}
     by_name = {column.name: column for column in columns}
@@ -288,6 +310,7 @@ def _ask_numbers(desk: _Desk, columns: Sequence[Given], forms: Mapping[str, Form
         following: dict[str, Cells] = {}
         for (name, cells), (counts, deviation, heavy) in zip(open_cells.items(), measured, strict=True):
             found = cells.measure(counts[: len(cells.edges) - 1], deviation, heavy)
+            missing[name] = _weigh(missing.get(name), float(counts[-1]), deviation**2)
             done[name] = found.agree(before[name]) if name in before else found
             before[name] = done[name]
             finer = done[name].split()
@@ -295,6 +318,14 @@ def _ask_numbers(desk: _Desk, columns: Sequence[Given], forms: Mapping[str, Form
                 following[name] = finer
         open_cells = following
     return done
+
+
+def _weigh(before: tuple[float, float] | None, count: float, variance: float) -> tuple[float, float]:
+    """Two noisy counts of the same as one, by their precision."""
+    if before is None or variance + before[1] <= 0:
+        return count, variance
+    known, noise = before
+    return (count * noise + known * variance) / (noise + variance), noise * variance / (noise + variance)
 
 
 def _bin(column: Given, edges: Sequence[float], form: Form) -> Attribute:
