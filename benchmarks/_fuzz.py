@@ -30,6 +30,8 @@ from _fuzz_inputs import ARGUMENTS, KINDS, copy_clinic, fill_in, mutate, mutate_
 CORPUS = Path(__file__).parents[1] / "tests" / "faults" / "corpus"
 SECONDS, MEGABYTES, PATIENCE = 20, 2048, 120
 """Limits of one command: processor time, memory, and time by the clock on however busy a machine."""
+WRITTEN = 2**26
+"""The longest file that a command may write: a billion synthetic rows are work, which a disk ends, and no hang."""
 ALLOWED = (0, 1, 2, 130)
 HANGS = (-signal.SIGXCPU, -signal.SIGALRM, -signal.SIGKILL)
 BATCH = 250
@@ -197,6 +199,9 @@ def _settle(plant: Plant | None) -> None:
     """The limits of a child, and nothing on its terminal that it was not asked for."""
     resource.setrlimit(resource.RLIMIT_DATA, (MEGABYTES * 2**20,) * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(
+        resource.RLIMIT_FSIZE, (WRITTEN, WRITTEN)
+    )  # a write beyond it fails, as on a full disk
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.environ.update(DISCREET_SECONDS=str(SECONDS), DISCREET_MEGABYTES=str(MEGABYTES))
@@ -270,14 +275,11 @@ def warm_up() -> None:
     """Import what children need, and assemble the commands once."""
     import importlib
 
-    import typer
-
     from discreet.doors.cli import commands
 
     for name in MODULES:
         importlib.import_module(name)
-    if isinstance(commands.app, typer.Typer):
-        commands.app = typer.main.get_command(commands.app)  # type: ignore[assignment]
+    commands.build()
 
 
 def fuzz(

@@ -27,6 +27,8 @@ ABOUT = 'title = "A clinic"\ncontact = "desk@clinic.example"\n'
 EDGES = "a -> b\nage\n"
 QUESTIONS = "P(b | a=x)\nmean(age)\nMPE(a=y)\nP(a) \nquantile(age, 0.5)\n"
 SPEND = ["--ledger", "{ledger}", "--account", "clinic", "--out", "{out}.json"]
+NEW = ["--ledger", "{ledger}", "--account", "new", "--create-ledger", "--out", "{out}.json"]
+"""An account whose budget is what is asked for, so that no budget stands in the way of an absurd amount."""
 RELEASE = ["release", "{rows}", "--schema", "{schema}", "--epsilon", "1", *SPEND]
 
 PRIOR = [
@@ -144,6 +146,8 @@ ARGUMENTS: tuple[tuple[str, ...], ...] = (
     ("query", "{release}", "*P(b | a=x)", "--interval", "*calibrated", "--of", "*table"),
     ("release", "{rows}", "--schema", "{schema}", "--graph", "{edges}", "--epsilon", "*1", "--memory", "*1GB", *SPEND),
     ("release", "{rows}", "--schema", "{schema}", "--graph", "{edges}", "--epsilon", "1", "--request", "*one", *SPEND),
+    ("release", "{rows}", "--schema", "{schema}", "--graph", "{edges}", "--epsilon", "*1", *NEW),
+    ("release", "{rows}", "--schema", "{schema}", "--graph", "{edges}", "--rho", "*1/8", *NEW),
 )  # fmt: skip
 """Commands in which the words behind a star are mutated."""
 
@@ -298,7 +302,8 @@ def _mutate_json(data: bytes, chance: random.Random) -> bytes | None:
                 agenda.append(held[key])
     names = sorted({key for _, key in spots if isinstance(key, str)})
     if names and chance.random() < 0.6:  # by name first: otherwise nearly all would be numbers in tables
-        wanted = chance.choice(names)
+        telling = [name for name in names if name in HINTS]
+        wanted = chance.choice(telling if telling and chance.random() < 0.4 else names)
         spots = [(held, key) for held, key in spots if key == wanted]
     held, key = chance.choice(spots)
     if isinstance(key, str) and chance.random() < 0.15:

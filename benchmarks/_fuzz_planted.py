@@ -41,8 +41,14 @@ def _look_twice_at_newlines() -> None:
 
 
 def _take_any_option() -> None:
-    _set("discreet.learning.learner", "LIMITS", {})
-    _set("discreet.judge.replay", "NOT_OPTIONS", frozenset())
+    def require_options(learner: Any, options: Any) -> None:
+        for (
+            value
+        ) in options.values():  # steps of a search, begun before anybody has asked how many there may be
+            for _ in range(value if type(value) is int else 0):
+                pass
+
+    _set("discreet.learning.learner", "require_options", require_options)
 
 
 def _show_escapes() -> None:
@@ -87,11 +93,9 @@ def _trust_arrow() -> None:
 def _make_ledger_first() -> None:
     from discreet.core.ledger import require_line as real
 
-    def require_line(what: str, text: str) -> None:
-        if (
-            sys._getframe(1).f_globals["__name__"] != "discreet.doors.cli.budget"
-        ):  # then the ledger is made already
-            real(what, text)
+    def require_line(what: str, text: str, **limits: int) -> None:
+        if sys._getframe(1).f_globals["__name__"] != "discreet.doors.cli.budget":
+            real(what, text, **limits)  # then the ledger is made already
 
     _set("discreet.core.ledger", "require_line", require_line)
 

@@ -1,17 +1,17 @@
 """How tough the commands are: mutated inputs of every kind, and forged releases held against ledger and key.
 
-`--quick` takes under a minute; without it 10,000 inputs are tried. What counts are the zeros.
+`--quick` takes under a minute; without it 10,000 inputs are tried, in pieces that `--results FILE` keeps, so that a run
+goes on where another was stopped. What counts are the zeros.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
-import os
 import sys
 import tempfile
 import time
-import traceback
 from collections import Counter
 from pathlib import Path
 
@@ -19,7 +19,9 @@ from _forgeries import FORGERIES, forge, make_clinic, passes
 from _fuzz import fuzz
 
 QUICK_SECONDS, QUICK_FORGERIES = 25.0, 30.0
-INPUTS = 10_000
+INPUTS, PIECE = 10_000, 1000
+SECONDS_A_PIECE = 120.0
+"""What a piece may take on a busy machine."""
 
 
 def count_forgeries(seconds: float) -> Counter[str]:
@@ -44,33 +46,54 @@ def count_forgeries(seconds: float) -> Counter[str]:
     return found
 
 
-def mutate(seconds: float, seed: int, most: int, jobs: int) -> Counter[str]:
-    """How mutated inputs ended, tried by several processes at once, each from a seed of its own."""
-    with tempfile.TemporaryDirectory(prefix="discreet-tough-") as name:
-        children = []
-        for job in range(jobs):
-            child = os.fork()  # before anything is imported that starts a thread
-            if child == 0:
-                code = 1
-                try:
-                    share = most // jobs + (job < most % jobs)
-                    found, _ = fuzz(
-                        seconds=seconds,
-                        seed=seed + job,
-                        most=share,
-                        tell=lambda line: print(line, flush=True),
-                    )
-                    (Path(name) / str(job)).write_text(json.dumps(found))
-                    code = 0
-                except BaseException:
-                    traceback.print_exc()
-                finally:
-                    os._exit(code)
-            children.append(child)
-        codes = [os.waitpid(child, 0)[1] for child in children]
-        if any(codes):
-            raise RuntimeError("a process of the fuzzer has ended early")
-        return sum((Counter(json.loads(path.read_text())) for path in Path(name).iterdir()), Counter[str]())
+def run_pieces(seed: int, seconds: float, results: Path) -> Counter[str]:
+    """How mutated inputs ended; pieces of these very sources that are in the file of results are not tried again."""
+    began, sources = time.perf_counter(), digest_sources()
+    ended = Counter[str]()
+    done = set()
+    for line in results.read_text().splitlines() if results.exists() else ():
+        piece = json.loads(line)
+        if piece["sources"] == sources and piece["seed"] == seed and piece["inputs"] == PIECE:
+            done.add(piece["number"])
+            ended.update(piece["ended"])
+    for number in range(INPUTS // PIECE):
+        left = seconds - (time.perf_counter() - began)
+        if number in done:
+            continue
+        if left < SECONDS_A_PIECE:
+            print(f"stopped after {len(done)} pieces of {INPUTS // PIECE}, for want of time", flush=True)
+            break
+        # The parent imports, its children run: so nothing here has threads when it forks.
+        found, broken = fuzz(seconds=1e9, seed=seed * 1000 + number, most=PIECE, tell=tell)
+        said = [[trial.kind, list(trial.command), outcome.faults, outcome.told] for trial, outcome in broken]
+        note = {
+            "sources": sources,
+            "seed": seed,
+            "number": number,
+            "inputs": PIECE,
+            "ended": found,
+            "broken": said,
+        }
+        with results.open("a") as file:
+            file.write(json.dumps(note) + "\n")
+        done.add(number)
+        ended.update(found)
+    return ended
+
+
+def tell(line: str) -> None:
+    """A line of progress."""
+    print(line, flush=True)
+
+
+def digest_sources() -> str:
+    """What changes when the program or the fuzzer does: pieces of another program are not added to this one's."""
+    found = hashlib.sha256()
+    for folder in ("src/discreet", "benchmarks"):
+        for path in sorted((Path(__file__).parents[1] / folder).rglob("*")):
+            if path.suffix in (".py", ".js", ".css", ".html") and (folder[0] == "s" or "fuzz" in path.name):
+                found.update(path.name.encode() + path.read_bytes())
+    return found.hexdigest()[:16]
 
 
 def main() -> None:
@@ -78,11 +101,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=1, help="processes of the fuzzer at once")
+    parser.add_argument("--results", type=Path, help="keep pieces in this file, and go on from there")
+    parser.add_argument("--minutes", type=float, default=1e6, help="begin no piece that would end later")
     given = parser.parse_args()
-    seconds, most = (QUICK_SECONDS, 10**9) if given.quick else (1e9, INPUTS)
 
-    ended = mutate(seconds, given.seed, most, given.jobs)
+    if given.quick:
+        ended, _ = fuzz(seconds=QUICK_SECONDS, seed=given.seed, tell=tell)
+    else:
+        with tempfile.TemporaryDirectory(prefix="discreet-tough-") as name:
+            ended = run_pieces(given.seed, 60 * given.minutes, given.results or Path(name) / "results")
+    if not given.quick and ended["inputs"] < INPUTS:
+        print(f"mutated: {ended['inputs']}; run it again with --results to go on", flush=True)
+        return
     forged = count_forgeries(QUICK_FORGERIES if given.quick else 1e9)
     figures = {
         "mutated": ended["inputs"],

@@ -10,7 +10,7 @@ import pytest
 
 import discreet as dc
 from discreet.doors.cli import main
-from discreet.doors.feasible import CELL_BYTES, MOST_EPSILON, MOST_RHO, estimate_bytes, require_readable
+from discreet.doors.feasible import CELL_BYTES, MOST_EPSILON, MOST_RHO, estimate_bytes, require_possible
 from discreet.networks.formats.documents import MAX_BYTES
 from discreet.values.errors import BudgetError, DiscreetError, TooLarge
 from discreet.values.graph import DAG
@@ -71,9 +71,9 @@ def test_the_limit_is_that_of_the_reader() -> None:
         schema = Schema.of({name: [str(i) for i in range(size)] for name, size in sizes.items()})
         if refused:
             with pytest.raises(TooLarge, match="give it fewer parents"):
-                require_readable(schema, dag)
+                require_possible(schema, dag)
         else:
-            require_readable(schema, dag)
+            require_possible(schema, dag)
 
 
 @pytest.mark.parametrize(("learner", "graph"), LEARNERS)

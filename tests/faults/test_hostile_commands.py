@@ -66,7 +66,7 @@ def test_what_nobody_foresaw_is_one_line_too(
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("float division\nby zero")
 
-    monkeypatch.setattr(commands, "app", fail)
+    monkeypatch.setattr(commands, "build", lambda: fail)
     assert main(["query"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     monkeypatch.setenv(commands.TRACEBACK, "1")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
+from discreet.doors.limits import is_limited
 from discreet.values import patience
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "adaptive.json"
@@ -46,8 +47,9 @@ def test_a_limit_ends_in_one_line(name: str) -> None:
     assert told in ran.stderr and ran.stderr.count("\n") == 1
 
 
-def test_limits_are_read_from_the_environment() -> None:
-    command = [sys.executable, "-m", "discreet", "verify", str(GOLDEN)]
+@pytest.mark.parametrize("words", [["verify", str(GOLDEN)], ["query", str(GOLDEN), "P(a)"]])
+def test_limits_are_read_from_the_environment(words: list[str]) -> None:
+    command = [sys.executable, "-m", "discreet", *words]
     ran = subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, "DISCREET_SECONDS": "none"}
     )
@@ -84,6 +86,22 @@ def test_nothing_is_imported_before_an_interruption_is_handled() -> None:
     ran = subprocess.run([sys.executable, "-S", "-c", script], capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": str(Path(dc.__file__).parents[1])})  # fmt: skip
     assert ran.stdout == "__future__,discreet,discreet.doors,discreet.doors.cli\n", ran
+
+
+@pytest.mark.parametrize(
+    ("arguments", "limited"),
+    [
+        (["compare", "one.json", "other.json"], True),
+        (["combine", "one.json", "other.json", "--out", "all"], True),
+        (["catalog", "published"], True),
+        (["statement", "one.json", "--format", "croissant", "--rows", "rows.csv"], True),
+        (["compare", "--rows", "one.csv", "other.csv"], False),
+        (["release", "rows.csv"], False),
+        ([], False),
+    ],
+)
+def test_what_strangers_wrote_is_read_within_limits(arguments: list[str], limited: bool) -> None:
+    assert is_limited(arguments) == limited
 
 
 def test_the_library_comes_back_too(monkeypatch: pytest.MonkeyPatch) -> None:

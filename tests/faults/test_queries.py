@@ -11,6 +11,7 @@ import pytest
 from discreet.networks import examples
 from discreet.networks.network import Network
 from discreet.values.errors import DataError, DiscreetError, ImpossibleEvidence, QueryError
+from discreet.values.schema import Schema
 
 ASIA = examples.asia()
 NODES = "'asia', 'tub', 'smoke', 'lung', 'bronc', 'either', 'xray', 'dysp'"
@@ -42,7 +43,7 @@ ASKING: dict[str, Callable[..., Any]] = {
         ({"smoke": ["maybe"]}, r"evidence 'smoke' = 'maybe': no such level; allowed are 'yes', 'no'"),
         ({"smoke": []}, r"evidence 'smoke' allows no level; name one or several"),
         ({"smoke": {"yes": 1}}, r"evidence 'smoke' = \{'yes': 1\}: no such level"),
-        ({"smoke": "y" * 10_000}, "evidence 'smoke' = 'yyyy.*…: no such level"),
+        ({"smoke": "y" * 10_000}, "evidence 'smoke' = 'yyyy.*…': no such level"),
         (["smoke"], r"evidence is \['smoke'\], a list; map attributes to their levels"),
         ("smoke", "evidence is 'smoke', a str; map attributes to their levels"),
         ([("smoke", "yes")], r"evidence is \[\('smoke', 'yes'\)\], a list; map attributes"),
@@ -277,3 +278,13 @@ def assert_plain(error: Exception) -> None:
     assert "\n" not in str(error)
     assert len(str(error)) < 300
     assert error.__cause__ is None
+
+
+def test_what_is_nearly_spelt_right_is_named_first() -> None:
+    """Of many attributes only some are listed, and the one that was meant is among them."""
+    schema = Schema.of({**{f"c{i:02}": ["no", "yes"] for i in range(30)}, "Smoker": ["no", "yes"]})
+    network = Network.build(
+        schema, dict.fromkeys(schema.names, ()), {name: [0.5, 0.5] for name in schema.names}
+    )
+    with pytest.raises(QueryError, match="unknown attribute 'smoker'; the network has 'Smoker', "):
+        network.query("smoker")

@@ -184,6 +184,7 @@ KNOWLEDGE = {
     "no such score": (["--score", "Z"], "--score must be R, F or I, not 'Z'"),
     "all for the graph": (["--beta", "1"], "--beta"),
     "no number": (["--theta", "much"], "--theta"),
+    "parents said twice": (["--theta", "2", "--k", "1"], "--theta is there to find the number of parents"),
     "fewer than no parents": (["--k", "-1"], "--k must be 0 or more, not -1"),
     "no such selection": (["--selection", "raffle"], "'raffle'"),
     "as printed, but not": (["--as-printed", "--score", "R"], "--as-printed says what --score is"),

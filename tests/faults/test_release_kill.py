@@ -15,6 +15,7 @@ from discreet.core.ledger import Ledger
 from discreet.doors.cli import main
 from discreet.entrance import open_ledger
 from discreet.values.budget import PureDP
+from forked import run_script
 
 CHILD = """
 import os, signal, sys
@@ -73,10 +74,8 @@ def command(clinic: Path, place: Path, step: str) -> list[str]:
     ]  # fmt: skip
 
 
-def run(clinic: Path, place: Path, step: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(clinic, place, step), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False
-    )  # fmt: skip
+def run(clinic: Path, place: Path, step: str) -> tuple[int, str]:
+    return run_script(CHILD, *command(clinic, place, step)[3:])
 
 
 def open_account(place: Path) -> None:
@@ -89,8 +88,8 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 
 def check_finished(clinic: Path, place: Path) -> None:
-    done = run(clinic, place, "never")
-    assert done.returncode == 0, done.stderr
+    code, printed = run(clinic, place, "never")
+    assert code == 0, printed
     check_paid_once(place)
 
 
@@ -110,8 +109,8 @@ def check_paid_once(place: Path) -> None:
 )
 def test_killed_at_a_step_then_run_again(clinic: Path, tmp_path: Path, step: str) -> None:
     open_account(tmp_path)
-    killed = run(clinic, tmp_path, step)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    code, printed = run(clinic, tmp_path, step)
+    assert code == -signal.SIGKILL, printed
     before = read_files(tmp_path / "out") if (tmp_path / "out").exists() else {}
     check_finished(clinic, tmp_path)
     after = read_files(tmp_path / "out")

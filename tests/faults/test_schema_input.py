@@ -109,6 +109,10 @@ DECLARATIONS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
         lambda: Attribute.of("a", ["x", "y"]).generalise(1),
         ("'a'", "depth 1", "only 0"),
     ),
+    "one number twice": (
+        lambda: Attribute.of("a", ["1", "1.0", "2.5"], type="decimal"),
+        ("'1' and '1.0' are one number", "declare one"),
+    ),
     "unknown attribute": (lambda: Schema.of({"a": ["x", "y"]})["b"], ("'b'", "'a'")),
     "unhashable attribute": (lambda: Schema.of({"a": ["x", "y"]})[["b"]], ("['b']", "'a'")),  # type: ignore[index]
     "unknown level": (lambda: Attribute.of("a", ["x", "y"]).code("z"), ("'z'", "'a'", "'x', 'y'")),

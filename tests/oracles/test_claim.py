@@ -131,7 +131,7 @@ def test_other_answers_and_looks_without_privacy_are_told(tmp_path: Path) -> Non
     publish(**place, budget="epsilon=3", create=True)
     second = publish(**place, request="again")
     claim = state_claim(second)
-    assert "more than this release" in read(claim, "Other releases")
+    assert "more than this release: ε = 1 of the ε = 2 went to other" in read(claim, "Other releases")
     assert read(claim, "Whole budget of the account").startswith("ε = 3")
     with dc.open_airlock(clinic.sample(500, rng=1).arrow(), clinic.schema, **place) as airlock:
         airlock.reveal([("lung",)], reason="a test")

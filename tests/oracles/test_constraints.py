@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+import discreet as dc
 from chance import SURE
 from discreet.compute.constrained import decompose_constrained, require_narrow
 from discreet.networks.network import Network
@@ -139,6 +140,10 @@ def test_what_cannot_be_done_is_refused_beforehand() -> None:
     )
     with pytest.raises(SchemaError, match="no row fulfils all of them"):
         require_narrow(Schema(attributes, contradiction), None)
+    with pytest.raises(SchemaError, match="no row fulfils all of them"):
+        dc.plan(Schema(attributes, contradiction), {"b": ["a"]}, epsilon=1)
+    with pytest.raises(SchemaError, match="no row fulfils all of them"):
+        dc.agree(["north", "south"], Schema(attributes, contradiction), {"b": ["a"]}, epsilon=1)
     days = {"first": date(2000, 1, 1), "last": date(2009, 12, 31), "by": "week"}
     wide = tuple(Attribute.dated(name, **days) for name in "abcd")
     ring = (Ordered("a", "<=", "b"), Ordered("c", "<=", "d"))

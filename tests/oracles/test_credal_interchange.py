@@ -67,3 +67,12 @@ def test_another_object_is_refused() -> None:
     """A Bayesian network is not a credal one."""
     with pytest.raises(NetworkError, match="not a credal network of pyAgrum"):
         from_pyagrum_credal(gum.fastBN("a->b"))
+
+
+def test_pyagrum_reads_a_list_with_the_first_parent_running_fastest() -> None:
+    """Counts that are listed with the last parent running fastest land in other rows: a fault behind [003, Fig. 1]."""
+    network = gum.fastBN("a->c<-b")
+    counts = np.arange(8.0).reshape(2, 2, 2)  # by a, b and c
+    network.cpt("c").fillWith(counts.ravel().tolist())
+    assert network.cpt("c").names == ("c", "a", "b")
+    assert [*network.cpt("c")[{"a": 1, "b": 0}]] == [*counts[0, 1]] != [*counts[1, 0]]

@@ -74,7 +74,10 @@ SCALE = {"bounds": (0.0, 10.0), "target": (-25.0, 25.0)}
     "estimator",
     [
         PrivateNaiveBayes(epsilon=100, domains=WIDE, classes=(0, 1, 2, 3)),
-        PrivateNaiveBayes(epsilon=100, domains=WIDE, classes=(0, 1, 2, 3), mechanism="maximum"),
+        pytest.param(
+            PrivateNaiveBayes(epsilon=100, domains=WIDE, classes=(0, 1, 2, 3), mechanism="maximum"),
+            marks=pytest.mark.slow,
+        ),
         PrivateLinearRegression(epsilon=100, bounds=(-5, 5), target=(-300, 300)),
         PrivateLinearRegression(epsilon=100, method="sample"),
     ],

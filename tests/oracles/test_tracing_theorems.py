@@ -132,8 +132,11 @@ def test_rows_in_another_order_lose_their_own_counts() -> None:
     for table, good in zip(found.cells.split(plain), found.cells.split(inside), strict=True):
         if table.values.ndim <= 2:
             assert good.values.all()
-    seen = found.cells.total_conditionals(found.counts) > 0
-    assert inside[seen].mean() < 0.8
+    totals = found.cells.total_conditionals(found.counts)
+    places = np.repeat(np.arange(len(totals) // 2, dtype=np.float64), 2)
+    moved = swap_rows(found.cells, places) != places
+    many = moved & (totals > 0) & (swap_rows(found.cells, totals) >= 10)  # a few rows leave wide intervals
+    assert many.sum() == 2 * 59 and inside[many].sum() == 2 * 4
 
 
 def test_a_search_that_starts_at_zero_keeps_its_first_point() -> None:

@@ -159,8 +159,12 @@ class Audit:
         }
 
     def _explain_power(self) -> list[str]:
-        tracing, best = self.tracing, self.tracing.best
-        point = _choose_point(best.points)
+        tracing = self.tracing
+        error = _choose_point(tracing.best.points).error
+        at_error = [
+            (found, point) for found in tracing.powers for point in found.points if point.error == error
+        ]
+        best, point = max(at_error, key=lambda pair: pair[1].power)
         accused = _percent(point.error)
         which = f"best of {len(tracing.powers)} attacks" if len(tracing.powers) > 1 else "attack"
         lines = [

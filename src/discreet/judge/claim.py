@@ -190,8 +190,9 @@ def _name_unit(said: Statement) -> str:
 def _tell_others(said: Statement, cost: Budget) -> str:
     if said.spent == cost:
         return "none from this account when this was released; later ones stay within the same budget"
+    rest = said.spent - cost
     return (
-        f"the account had paid for more than this release; the rest of the {said.spent} went to other answers"
+        f"the account had paid for more than this release: {rest} of the {said.spent} went to other answers"
     )
 
 

@@ -180,7 +180,7 @@ def _draw_marginal(name: str, off: float, real: Codes, made: Codes, schema: Sche
         f"<div><p class='note'>{what}</p>{draw_histogram(levels, _count(codes, [name], schema.sizes), None)}</div>"
         for what, codes in (("real", real), ("synthetic", made))
     )
-    return f'<div class="card"><h3>{escape(name)}: {off:.4f}</h3><div class="two">{drawn}</div></div>'
+    return f'<div class="card"><h3>{escape(name)}: {off:.4f}</h3><div class="two even">{drawn}</div></div>'
 
 
 def _write_table(title: str, heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, learn_network
+from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, learn_network, noise_for
 from discreet.learning.rehearsal import Rehearsal
-from discreet.learning.search_prices import advise_dependence
+from discreet.learning.search_effort import Effort, count_batches, predict_effort
+from discreet.learning.search_prices import MODEL_CELLS, Prices, Rates, advise_dependence, suit_rates
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.budget import ApproxDP, Budget, Finite, PureDP
@@ -41,6 +42,8 @@ class Preview:
     """How often rows that are not held in memory would be read, after they were opened."""
     pure_error: float | None = None
     """The mean error that the ε of an (ε, δ) would leave by itself."""
+    effort: Effort | None = None
+    """What the default search would take."""
 
     def __str__(self) -> str:
         return self.explain()
@@ -92,6 +95,9 @@ class Preview:
             "choices": [cost.to_json() for cost in self.choices],
             "passes": self.passes,
             "predicted error": dict(known.predicted_error),
+            "effort": None
+            if self.effort is None
+            else {"seconds": self.effort.seconds, "megabytes": self.effort.megabytes},
         }
 
     def _explain(self, known: Provenance, whole: Budget) -> list[str]:
@@ -192,7 +198,7 @@ class Preview:
             f"Noise would change a conditional by {np.mean(list(known.predicted_error.values())):.4f} on average "
             "(L1, at most 2). Dependences that the search misses add to this.",
         ]
-        return lines
+        return lines if self.effort is None else [*lines, f"It would take {self.effort}."]
 
 
 def rehearse(
@@ -220,6 +226,36 @@ def rehearse(
         spend,
         len(stage.passes),
         _try_pure(schema, dag, spend, unit, name, rows, options),
+        _predict_effort(network, stage, rows, options or {}) if name == "adaptive" else None,
+    )
+
+
+def _predict_effort(
+    network: Network, stage: Rehearsal, rows: int, options: Mapping[str, Any]
+) -> Effort | None:
+    """What the default search would take, by the choices that it rehearsed."""
+    known = network.provenance
+    if known is None or not isinstance(known.cost, Finite):
+        return None
+    sizes, moves = list(stage.schema.sizes.values()), stage.unit.moves
+    candidates, cells = max(stage.looked, default=(0, 0))
+    batches = 0
+    if stage.looked and known.details.get("batches"):
+        prices = Prices(
+            noise_for(known.cost) == "gaussian",
+            sum(moves),
+            sum(move * move for move in moves),
+            float(known.cost.amounts[0]),
+        )
+        rates = suit_rates(options.get("rates") or Rates(), stage.schema)
+        batches = count_batches(prices, sizes, float(rows), rates)
+    return predict_effort(
+        sizes,
+        rows,
+        batches=batches * int(options.get("effort") or 1),
+        candidates=candidates,
+        cells=cells,
+        model_cells=options.get("model_cells") or MODEL_CELLS,
     )
 
 

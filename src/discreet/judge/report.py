@@ -208,7 +208,7 @@ def _draw_parts(dag: DAG, captions: Mapping[str, str], grades: Mapping[str, str]
     """Each connected part of a large graph by itself, largest first, and what depends on nothing as a list."""
     if len(dag) <= DRAWN_WHOLE:
         return f'<div class="card graphbox">{draw_graph(dag, captions, grades)}</div>'
-    parts = sorted(find_parts(dag), key=lambda part: (-len(part), part))
+    parts = sorted(find_parts(dag), key=lambda part: -len(part))
     cards = [
         f'<div class="card graphbox">{draw_graph(_cut(dag, part), captions, grades)}</div>'
         for part in parts
@@ -311,7 +311,8 @@ def _write_ledger(said: Statement, known: Provenance) -> str:
     lasting = (
         ""
         if said.durable
-        else " The ledger was kept in memory only: this is a simulation, not a release of real data."
+        else " The ledger was kept in memory only: nothing remembers this cost, and nobody adds up what else is asked "
+        "of the same rows."
     )
     bought = (
         ""

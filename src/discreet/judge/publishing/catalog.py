@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -12,19 +12,23 @@ from urllib.parse import quote
 
 from discreet.judge.claim import state_claim
 from discreet.judge.report_parts.page import assemble
+from discreet.judge.trust.doubt import check_file
 from discreet.judge.trust.folder import DOCUMENT, check_folder
-from discreet.judge.verify import Verification, verify_file
+from discreet.judge.verify import OPTIONAL, PATIENCE, Verification
 from discreet.networks.formats.documents import MAX_BYTES, load_strictly
-from discreet.networks.formats.release import RELEASE, Release, read_release
+from discreet.networks.formats.made_from import digest_file
+from discreet.networks.formats.release import RELEASE, Release
 from discreet.values.errors import FormatError
-from discreet.values.files import read_text, write_text
+from discreet.values.files import read_text, require_own_file, write_text
+from discreet.values.patience import limit_time
 
 if TYPE_CHECKING:
     from discreet.core.ledger import Ledger
 
-STATEMENT = "statement.txt"
+STATEMENT, CROISSANT = "statement.txt", "croissant.json"
 SUMS = "SHA256SUMS"
-PUBLISHED = ("network.bif", "report.html", "explorer.html", "croissant.json")
+PUBLISHED = ("network.bif", "report.html", "explorer.html", CROISSANT)
+AGAIN = "make it again: discreet statement --format croissant"
 PAGES = {"explorer.html": "Explorer", "report.html": "Report"}
 
 
@@ -38,9 +42,10 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """What the custodian calls it, or its place."""
+        """What the custodian calls it, or its account and its folder, for many are named release.json."""
         said = self.release.about.title if self.release.about is not None else ""
-        return said or f"{self.release.provenance.name}: {self.path.name}"
+        place = self.path.parent.name if self.path.name == DOCUMENT else self.path.name
+        return said or f"{self.release.provenance.name}: {place or self.path.name}"
 
     @property
     def day(self) -> str:
@@ -65,19 +70,13 @@ class Catalog:
 def write_catalog(folder: Path, title: str, ledger: Ledger | None = None) -> Catalog:
     """Write the index page of all releases in a folder, a statement beside each, and the checksums of all files.
 
-    Each is verified, with the files beside it and the `ledger` if it is given; one that does not add up is refused: a
-    catalogue vouches.
+    Each is verified, with the files beside it and the `ledger` if it is given; one that does not add up is refused, or
+    that nobody could check: a catalogue vouches. All of it has the time that a command may take.
     """
     if not folder.is_dir():
         raise FormatError(f"{folder}: no such folder")
-    entries = []
-    for path in _find_releases(folder):
-        checked = verify_file(path, _choose(read_release(path), ledger))
-        if checked.sound and path.name == DOCUMENT:
-            checked = check_folder(path.parent, checked)
-        if checked.problems:
-            raise FormatError(f"{path}: not listed, because it does not add up: {checked.problems[0]}")
-        entries.append(Entry(path, read_release(path), checked))
+    with limit_time(PATIENCE):
+        entries = [_check_entry(path, ledger) for path in _find_releases(folder)]
     if not entries:
         raise FormatError(f"{folder}: there is no release in it, nor one folder down")
     entries.sort(key=lambda entry: (entry.day, str(entry.path)), reverse=True)
@@ -91,11 +90,47 @@ def write_catalog(folder: Path, title: str, ledger: Ledger | None = None) -> Cat
     write_text(index, make_index(Catalog(folder, tuple(entries), beside), title))
     sums = folder / SUMS
     files = [index, *(file for entry in entries for file in _list_files(entry.path))]
-    lines = [f"{_digest(file)}  {file.relative_to(folder).as_posix()}" for file in dict.fromkeys(files)]
+    lines = [f"{digest_file(file)}  {file.relative_to(folder).as_posix()}" for file in dict.fromkeys(files)]
     write_text(sums, "\n".join(sorted(lines, key=lambda line: line[66:])) + "\n")
     known = {index, sums, *files}
-    strange = tuple(sorted(file for file in folder.rglob("*") if file.is_file() and file not in known))
+    others = (file for file in folder.rglob("*") if file not in known)
+    strange = tuple(sorted(file for file in others if file.is_file() or file.is_symlink()))
     return Catalog(folder, tuple(entries), beside, (index, sums, *written), strange)
+
+
+def _check_entry(path: Path, ledger: Ledger | None) -> Entry:
+    require_own_file(path)
+    once = check_file(path, lambda release: _choose(release, ledger))
+    release, checked = once.release, once.found
+    if checked.sound and path.name == DOCUMENT:
+        checked = check_folder(path.parent, checked)
+        _check_croissant(release, path.with_name(CROISSANT))
+    if checked.problems:
+        raise FormatError(f"{path}: not listed, because it does not add up: {checked.problems[0]}")
+    if not checked.sound:
+        missing = next(one for one in checked.checks if one.holds is None and one.name not in OPTIONAL)
+        raise FormatError(f"{path}: not listed, because {missing.name} could not be checked: {missing.words}")
+    return Entry(path, release, checked)
+
+
+def _check_croissant(release: Release, path: Path) -> None:
+    """Metadata that repeats the promise and the digests of the files beside it; the custodian's words are its own."""
+    if not os.path.lexists(path):
+        return
+    require_own_file(path)
+    read = load_strictly(read_text(path, MAX_BYTES))
+    told = read if isinstance(read, dict) else {}
+    listed = told.get("distribution")
+    files = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    digests = {one["name"]: one.get("sha256") for one in files if isinstance(one.get("name"), str)}
+    if told.get("rai:personalSensitiveInformation") != release.promise or DOCUMENT not in digests:
+        raise FormatError(f"{path}: not listed, because it describes another release; {AGAIN}")
+    for beside in sorted(path.parent.iterdir()):
+        if beside.name not in digests:
+            continue
+        require_own_file(beside)
+        if digest_file(beside) != digests[beside.name]:
+            raise FormatError(f"{path}: not listed, because {beside.name} is another file by now; {AGAIN}")
 
 
 def make_index(catalog: Catalog, title: str) -> str:
@@ -121,10 +156,10 @@ def make_index(catalog: Catalog, title: str) -> str:
 def _write_entry(folder: Path, entry: Entry) -> str:
     rows = []
     for file in _list_files(entry.path):
-        name = file.relative_to(folder).as_posix()
+        name, digest = file.relative_to(folder).as_posix(), digest_file(file)
         rows.append(
             f"<tr><td><a href='{quote(name)}'>{escape(file.name)}</a></td>"
-            f"<td class='amount'>{file.stat().st_size:,} B</td><td class='hash'><code>{_digest(file)}</code></td></tr>"
+            f"<td class='amount'>{file.stat().st_size:,} B</td><td class='hash'><code>{digest}</code></td></tr>"
         )
     links = [
         f"<a href='{quote((entry.path.parent / name).relative_to(folder).as_posix())}'>{label}</a>"
@@ -146,9 +181,11 @@ def _write_entry(folder: Path, entry: Entry) -> str:
 
 
 def _find_releases(folder: Path) -> list[Path]:
-    """The release documents in a folder and in those right below it; other files are passed over."""
+    """The release documents in a folder and in those right below it; other files and linked folders are passed over."""
     found = []
-    for path in sorted([*folder.glob("*.json"), *folder.glob("*/*.json")]):
+    below = [path for path in folder.glob("*/*.json") if not path.parent.is_symlink()]
+    for path in sorted([*folder.glob("*.json"), *below]):
+        require_own_file(path)
         try:
             document = load_strictly(read_text(path, MAX_BYTES))
         except FormatError as error:
@@ -162,7 +199,8 @@ def _list_files(path: Path) -> list[Path]:
     """What belongs to a release and may be published; whatever else lies in its folder is nobody's to list."""
     named = PUBLISHED if path.name == DOCUMENT else ()
     beside = [path.with_name(name) for name in (f"{path.name}.sig", *named)]
-    return [path, *(file for file in (*beside, _name_statement(path)) if file.is_file())]
+    named_files = (*beside, _name_statement(path))
+    return [path, *(file for file in named_files if file.is_file() and not file.is_symlink())]
 
 
 def _name_statement(path: Path) -> Path:
@@ -190,7 +228,3 @@ def _list_beside(entries: Sequence[Entry], ledger: Ledger) -> tuple[str, ...]:
         for entry in ledger.entries(account)
         if (account, entry.request) not in listed
     )
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

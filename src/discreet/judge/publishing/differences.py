@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from discreet.judge.verify import PATIENCE
 from discreet.networks.formats.release import Release
 from discreet.networks.intervals.ends import pose_levels, shape_ends
 from discreet.networks.intervals.table import TableIntervals
 from discreet.networks.network import Network
 from discreet.values.errors import DiscreetError
+from discreet.values.patience import limit_time, require_time
 from discreet.values.table import count_cells
 
 COVERAGE = 0.95
@@ -88,12 +90,16 @@ class Differences:
 
 
 def find_differences(one: Release, other: Release) -> Differences:
-    """What `other` says otherwise than `one`, over the same attributes and levels (`judge.comparison` checks that)."""
-    sides = [
-        (release.network, TableIntervals(release.network.schema, release.provenance, (1 + COVERAGE) / 2))
-        for release in (one, other)
-    ]
-    return Differences(tuple(_list_changes(sides)))
+    """What `other` says otherwise than `one`, over the same attributes and levels (`judge.comparison` checks that).
+
+    Releases whose answers take longer than a command may take are refused: strangers may have written them.
+    """
+    with limit_time(PATIENCE):
+        sides = [
+            (release.network, TableIntervals(release.network.schema, release.provenance, (1 + COVERAGE) / 2))
+            for release in (one, other)
+        ]
+        return Differences(tuple(_list_changes(sides)))
 
 
 def _list_changes(sides: list[tuple[Network, TableIntervals]]) -> Iterator[Change]:
@@ -117,6 +123,7 @@ def _compare(
     labels = {parent: schema[parent].levels[code] for parent, code in given.items()}
     shown, ends = [], []
     for network, intervals in sides:
+        require_time()
         evidence = {parent: [code] for parent, code in given.items()}
         try:
             shape = (len(levels),)

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.compute.bounds.counting import CountIntervals, bound_conditionals
 from discreet.compute.region.program import Contradiction
-from discreet.judge.report_parts.probability_bars import Ends
+from discreet.judge.report_parts.probability_bars import Ends, write_level
 from discreet.networks import figures
 from discreet.networks.answer import Figure
 from discreet.networks.intervals import COVERAGE, Whose
@@ -33,14 +33,15 @@ def write_figures(network: Network) -> str:
             sure = figures.decide(network, name)
         except DiscreetError:
             return ""
-        level = escape(", ".join(sure.levels[:4]) + (" …" if len(sure.levels) > 4 else ""))
+        level = ", ".join(map(write_level, sure.levels[:4])) + (" …" if len(sure.levels) > 4 else "")
         which = "surely" if len(sure.levels) == 1 else "one of"
         try:
             middle, mean = _show(figures.quantile(network, name)), _show_mean(network, name)
         except QueryError:
             middle = mean = ""
         lines.append(
-            f"<tr><td>{escape(name)}</td><td>{which} {level}</td><td>{middle}</td><td>{mean}</td></tr>"
+            f"<tr><td>{escape(name)}</td><td>{which} {level}</td>"
+            f'<td class="number">{middle}</td><td class="number">{mean}</td></tr>'
         )
     misfits = find_misfits(network)
     said = "".join(f"<p class='note'>{escape(text)}</p>" for text in misfits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -17,6 +18,8 @@ MOST_CONDITIONALS, MOST_LEVELS = 12, 8
 MOST_WIDE, HIGH = 300.0, 64.0
 """The size of a histogram."""
 
+MIDNIGHT = re.compile(r"(?<=\d{4}-\d\d-\d\d) 00:00:00\b")
+
 Ends = tuple[Table, Table]
 
 
@@ -29,16 +32,16 @@ def draw_table(network: Network, name: str, ends: Ends | None) -> str:
     shown = choose(often, MOST_CONDITIONALS)
     drawn_whole = attribute.size > MOST_LEVELS and (attribute.ordered or attribute.bins is not None)
     levels = [] if drawn_whole else choose(conditionals.mean(axis=0), MOST_LEVELS)
-    heads = "".join(f"<th>{escape(parent)}</th>" for parent in parents)
+    heads = "".join(f"<th>{escape(parent).replace('_', '_<wbr>')}</th>" for parent in parents)
     heads += '<th class="often">how often</th>' if parents and often is not None else ""
-    heads += "".join(f'<th class="level">{escape(attribute.levels[j])}</th>' for j in levels)
+    heads += "".join(f'<th class="level">{write_level(attribute.levels[j])}</th>' for j in levels)
     if drawn_whole:
-        heads += f"<th>{escape(attribute.levels[0])} … {escape(attribute.levels[-1])}</th>"
+        heads += f"<th>{write_level(attribute.levels[0])} … {write_level(attribute.levels[-1])}</th>"
     lines = []
     for i in shown:
         codes = np.unravel_index(i, [network.schema[parent].size for parent in parents]) if parents else ()
         cells = "".join(
-            f"<td>{escape(network.schema[parent].levels[code])}</td>"
+            f"<td>{write_level(network.schema[parent].levels[code])}</td>"
             for parent, code in zip(parents, codes, strict=True)
         )
         if parents and often is not None:
@@ -54,6 +57,11 @@ def draw_table(network: Network, name: str, ends: Ends | None) -> str:
     columns = attribute.size if drawn_whole else len(levels)
     rest = _tell_rest(len(conditionals), len(shown), attribute.size, columns)
     return f'<div class="wide">{table}</div>{rest}'
+
+
+def write_level(level: str) -> str:
+    """A level as a page shows it: of a moment at midnight the day alone, which says as much in half the room."""
+    return escape(MIDNIGHT.sub("", level))
 
 
 def draw_bar(value: float, interval: tuple[float, float] | None) -> str:
@@ -84,8 +92,8 @@ def draw_histogram(levels: Sequence[str], values: Array, ends: tuple[Array, Arra
     peak = int(np.argmax(values))
     return (
         f'<svg class="histogram" viewBox="0 0 {step * len(levels):.1f} {HIGH:g}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{len(levels)} levels, most probable {escape(levels[peak])} with {values[peak]:.3f}">'
-        f'{"".join(bars)}</svg><span class="note">peak {escape(levels[peak])}: {values[peak]:.3f}</span>'
+        f'aria-label="{len(levels)} levels, most probable {write_level(levels[peak])} with {values[peak]:.3f}">'
+        f'{"".join(bars)}</svg><span class="note">peak {write_level(levels[peak])}: {values[peak]:.3f}</span>'
     )
 
 

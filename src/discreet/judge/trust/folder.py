@@ -16,7 +16,7 @@ from discreet.networks.formats.release import Release, read_release
 from discreet.networks.formats.signature import name_signature
 from discreet.networks.question import read_levels
 from discreet.values.errors import DiscreetError, FormatError, OutOfTime
-from discreet.values.files import read_text
+from discreet.values.files import read_text, require_own_file
 from discreet.values.patience import limit_time
 
 DOCUMENT = "release.json"
@@ -43,13 +43,13 @@ def check_folder(folder: Path, found: Verification) -> Verification:
         raise FormatError(f"{folder}: cannot be read: {error.strerror}") from None
     for name in names:
         if name == NETWORK:
-            checks.append(_check(name, lambda: _check_network(release, folder / NETWORK)))
+            checks.append(_check(folder / name, lambda: _check_network(release, folder / NETWORK)))
         elif name == POSTERIOR and release.provenance.learner in OF_POSTERIORS:
-            checks.append(_check(name, lambda: _check_posterior(release, folder / POSTERIOR)))
+            checks.append(_check(folder / name, lambda: _check_posterior(release, folder / POSTERIOR)))
         elif name in PAGES:
-            checks.append(_check(name, lambda name=name: _check_page(release, folder, name)))  # type: ignore[misc]
+            checks.append(_check(folder / name, lambda name=name: _check_page(release, folder, name)))  # type: ignore[misc]
         elif name.endswith(ENDINGS) and name_origin(folder / name).exists():
-            checks.append(_check(name, lambda name=name: _check_rows(release, folder / name)))  # type: ignore[misc]
+            checks.append(_check(folder / name, lambda name=name: _check_rows(release, folder / name)))  # type: ignore[misc]
         elif name not in (DOCUMENT, signature) and not _is_origin(folder, name):
             strange.append(name)
     words = f"{len(checks)} file{'s' * (len(checks) != 1)} beside the document looked at"
@@ -77,13 +77,14 @@ def _holds(path: Path, text: str) -> bool:
         raise FormatError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _check(name: str, look: Callable[[], tuple[bool | None, str]]) -> Check:
+def _check(path: Path, look: Callable[[], tuple[bool | None, str]]) -> Check:
     try:
-        return Check(name, *look())
+        require_own_file(path)
+        return Check(path.name, *look())
     except OutOfTime as reason:
-        return Check(name, None, str(reason))
+        return Check(path.name, None, str(reason))
     except DiscreetError as problem:
-        return Check(name, False, str(problem))
+        return Check(path.name, False, str(problem))
 
 
 def _check_network(release: Release, path: Path) -> tuple[bool | None, str]:
@@ -121,6 +122,7 @@ def _check_page(release: Release, folder: Path, name: str) -> tuple[bool | None,
 
 
 def _check_rows(release: Release, path: Path) -> tuple[bool | None, str]:
+    require_own_file(name_origin(path))
     said = Origin.read(name_origin(path))
     if said.release != digest_release(release):
         return False, "drawn from another document"

@@ -19,7 +19,7 @@ from discreet.core.ledger import Ledger
 from discreet.networks.formats.documents import MAX_BYTES, load_strictly
 from discreet.networks.formats.release import RELEASE
 from discreet.values.errors import DiscreetError, FormatError, LedgerError
-from discreet.values.files import read_text, sync_folder
+from discreet.values.files import read_text, require_own_file, sync_folder
 from discreet.values.statement import Statement
 from discreet.values.text import show
 
@@ -62,6 +62,7 @@ def read_witnesses(path: PathLike) -> list[Witness]:
     found: list[Witness] = []
     for name in names:
         try:
+            require_own_file(place / name)
             found += _read_file(place / name)
         except DiscreetError:
             if name in (NOTES, DOCUMENT):  # a release that cannot be read any more may be the one that tells
