@@ -25,7 +25,7 @@ def draw_errors(cells: Cells, network: str, epsilons: Sequence[str], runs: range
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, 3, figsize=(11, 6), sharex=True)
+    figure, axes = plt.subplots(2, 3, figsize=(11, 6.4), sharex=True, layout="constrained")
     for row, metric in enumerate(("l1", "kl")):
         for column, (kind, title) in enumerate(PANELS):
             panel = axes[row][column]
@@ -57,9 +57,8 @@ def draw_errors(cells: Cells, network: str, epsilons: Sequence[str], runs: range
             else:
                 panel.set_xlabel("ε")
         axes[row][0].set_ylabel("L1" if metric == "l1" else f"KL (floor {FLOOR:g})")
-    axes[0][0].legend(fontsize=8)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(LEARNERS))
     figure.suptitle(f"{network}: mean error, {len(runs)} runs, bars ± 1 standard error")
-    figure.tight_layout()
     figure.savefig(path, dpi=75)
     plt.close(figure)
 

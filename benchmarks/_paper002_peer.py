@@ -17,11 +17,13 @@ ENVIRONMENT = ("diffprivlib-0.6.6", ["diffprivlib==0.6.6", "scikit-learn<1.6"])
 """The name of its environment, and what is installed there."""
 
 
-def fit_peer(trials: list[tuple[np.ndarray, ...]], epsilons: list[float]) -> dict[float, list[float]]:
+def fit_peer(
+    trials: list[tuple[np.ndarray, ...]], epsilons: list[float], *, install: bool
+) -> dict[float, list[float]]:
     """The peer's accuracy in every trial (training rows, labels, test rows, labels) at every ε; nothing if it fails."""
-    python = open_environment(*ENVIRONMENT, install=True)
+    python = open_environment(*ENVIRONMENT, install=install)
     if isinstance(python, str):
-        print(f"diffprivlib {python}; accuracy_peer is nan")
+        print(f"diffprivlib: {python}; accuracy_peer is nan")
         return {}
     try:
         with TemporaryDirectory() as folder:

@@ -41,8 +41,8 @@ def plain_attacks(cells: FlatTables, counts: Any, known: Reference, rng: Any) ->
         yield f"recovery, unseen out, S={strength}", cells.flatten(recovered.possible)
 
 
-def faulty_attacks(cells: FlatTables, counts: Any, rng: Any) -> Iterator[tuple[str, Any]]:
-    """Definition 6 with one fault or two; the point is the first that is drawn, in the right rows or in others."""
+def faulty_attacks(cells: FlatTables, counts: Any, known: Reference, rng: Any) -> Iterator[tuple[str, Any]]:
+    """Definition 6 with one fault or two: rows swapped, and the first point that is drawn in place of the best."""
     totals = cells.total_conditionals(counts)
     yield "network", cells.normalise(counts)
     for strength in (1, 1000):
@@ -50,6 +50,7 @@ def faulty_attacks(cells: FlatTables, counts: Any, rng: Any) -> Iterator[tuple[s
         yield f"any point, S={strength}", draw_any_point(lower, upper, rng)
         strange = [swap_rows(cells, bounds) for bounds in (lower, upper)]
         yield f"any point, rows swapped, S={strength}", draw_any_point(*strange, rng)
+        yield f"best point, rows swapped, S={strength}", draw_point(known, *strange, rng)
 
 
 def draw_any_point(lower: Any, upper: Any, rng: Any) -> Any:

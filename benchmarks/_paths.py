@@ -19,7 +19,6 @@ clinic = dc.examples.asia()
 clinic.sample(10_000, rng=1).write("patients.parquet")
 clinic.schema.write("schema.toml")
 clinic.write_bif("graph.bif")
-dc.release("patients.parquet", "schema.toml", "graph.bif", epsilon=1).write("before.json")
 """
 JOBS = {
     "release": """
@@ -35,10 +34,10 @@ dc.release("patients.parquet", "schema.toml", rho="1/8", ledger="m", account="a"
 """,
     "query": """
 import discreet as dc
-dc.read("before.json").query("lung", given={"smoke": "yes"})
+dc.read("r.json").query("lung", given={"smoke": "yes"})
 """,
 }
-"""A release with a graph, one by search, and a query with intervals; each from files to its answer."""
+"""A release with a graph, one by search, and a query with intervals of the first; each from files to its answer."""
 
 TRACER = """
 import json, sys, threading
@@ -56,14 +55,14 @@ print(json.dumps(list(seen)))
 """
 
 
-def trace(names: list[str] | None = None) -> dict[str, list[str]]:
+def trace() -> dict[str, list[str]]:
     """The files of `src/discreet` that each job enters, in the order in which it does."""
     root = str(ROOT / "src" / "discreet")
     with tempfile.TemporaryDirectory() as folder:
         _run(PREPARE, folder)
         return {
-            name: json.loads(_run(TRACER.format(root=root, job=JOBS[name]), folder).splitlines()[-1])
-            for name in names or JOBS
+            name: json.loads(_run(TRACER.format(root=root, job=job), folder).splitlines()[-1])
+            for name, job in JOBS.items()
         }
 
 

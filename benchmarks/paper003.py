@@ -58,7 +58,7 @@ EPSILON = "1"
 COVERAGE = 0.95
 """Of the private credal network: it holds the plain conditionals with this probability."""
 ROUNDS = 4
-SEED, VERSION = 2025, 7
+SEED, VERSION = 2025, 8
 """Stored cells of another version are run again."""
 TRIFLE = 1e-5
 """Pseudo-counts of R in the faulty attacks, as the authors' code has them: no row is impossible."""
@@ -118,7 +118,7 @@ def run_sampling(nodes: int, density: int, index: int) -> dict[str, list[float]]
             scores = known.score(values, places[np.concatenate([target, null])])
             found[f"{protocol}: {name}"] = count_above(scores[:TARGET], scores[TARGET:], ERRORS, rng).tolist()
     trifle = Reference.of_counts(cells, plain.counts + TRIFLE)
-    for name, values in faulty_attacks(cells, counts, rng):
+    for name, values in faulty_attacks(cells, counts, trifle, rng):
         scores = trifle.score(values, places[np.concatenate([target, reference])])
         found[f"faulty: {name}"] = count_above(scores[:TARGET], scores[TARGET:], ERRORS, rng).tolist()
     for name, scores in private_attacks(world, target, reference, held_out, smooth):
@@ -327,12 +327,13 @@ def main() -> None:
     parser.add_argument(
         "--samplings", type=int, default=SAMPLINGS, help="of each graph that is not stored yet"
     )
+    parser.add_argument("--out", type=Path, default=Path("results"))
     options = parser.parse_args()
     samplings = 3 if options.quick else options.samplings
     grid = (
         [(10, 1), FINAL] if options.quick else [(nodes, density) for nodes in NODES for density in DENSITIES]
     )
-    folder = Path("results/paper003-quick" if options.quick else "results/paper003")
+    folder = options.out / ("paper003-quick" if options.quick else "paper003")
     folder.mkdir(parents=True, exist_ok=True)
     if options.fresh:
         for stored in folder.glob("cell-*.json"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -138,7 +139,7 @@ MEANINGS = {
 
 
 def draw(rows: list[Row], out: Path) -> None:
-    """One SVG for each figure and table, with a panel for each target of a classifier; dotted is what needs no ε."""
+    """One SVG for each figure and table, with a panel for each classifier's target or k; dotted is what needs no ε."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -147,28 +148,45 @@ def draw(rows: list[Row], out: Path) -> None:
     plt.rcParams["svg.hashsalt"] = "paper004"  # the same figures give the same bytes
     for figure, name in sorted({row[:2] for row in rows if row[0] != "summary"}):
         mine = [row for row in rows if row[:2] == (figure, name)]
-        targets = list(dict.fromkeys(row[2].partition("/")[2] for row in mine))
-        height = 1 + (len(targets) > 1)
+        targets = list(dict.fromkeys(split_series(row[2])[1] for row in mine))
+        height = 1 + (len(targets) > 3)
+        width = -(-len(targets) // height)
         drawing, panels = plt.subplots(
-            height, -(-len(targets) // height), figsize=(7, 3 + height), squeeze=False
+            height, width, figsize=(7 if width < 3 else 10, 3 + height), squeeze=False, layout="constrained"
         )
+        shown: dict[str, Any] = {}
         for target, axes in zip(targets, panels.flat, strict=False):
-            draw_panel(axes, [row for row in mine if row[2].partition("/")[2] == target])
+            draw_panel(axes, [row for row in mine if split_series(row[2])[1] == target])
+            shown |= {label: line for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
             axes.set_ylabel(MEANINGS[figure.partition("-")[0]], fontsize=8)
             axes.set_title(f"{figure}, {name} {target}", fontsize=9)
-        drawing.tight_layout()
+        drawing.legend(
+            list(shown.values()), list(shown), loc="outside lower center", ncols=5, fontsize=7, frameon=False
+        )
         drawing.savefig(out / f"paper004-{figure}-{name}.svg", metadata={"Date": None})
         plt.close(drawing)
 
 
+def split_series(series: str) -> tuple[str, str]:
+    """What a line is called, and the panel that it is in: adaptive/sex is adaptive in sex, F, k=2 is F in k=2."""
+    method, _, target = series.partition("/")
+    found = re.fullmatch(r"(\w), (k=\d)(.*)", method)
+    return (f"{found[1]}{found[3]}", found[2]) if found else (method, target)
+
+
 def draw_panel(axes: Any, rows: list[Row]) -> None:
     """The series of one panel over ε; bars are standard errors."""
+    lines = 0
     for series in dict.fromkeys(row[2] for row in rows):
         points = [row[3:6] for row in rows if row[2] == series]
-        label = series.partition("/")[0]
+        label, _ = split_series(series)
         if points[0][0] in ("inf", NO_NOISE):
             axes.axhline(points[0][1], linestyle=":", linewidth=0.8, color="0.5")
-            axes.annotate(label, (0.02, points[0][1]), xycoords=("axes fraction", "data"), fontsize=6)
+            # One beside the other, because lines can be too close for names above each other.
+            axes.annotate(
+                label, (0.02 + 0.33 * lines, points[0][1]), xycoords=("axes fraction", "data"), fontsize=6
+            )
+            lines += 1
         else:
             budgets, values, spreads = zip(*points, strict=True)
             axes.errorbar(
@@ -180,7 +198,6 @@ def draw_panel(axes: Any, rows: list[Row]) -> None:
     axes.set_xticks([float(e) for e in budgets], budgets, fontsize=7)
     axes.minorticks_off()
     axes.set_xlabel("ε", fontsize=8)
-    axes.legend(fontsize=6, frameon=False)
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ import math
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -105,10 +106,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
-    runs = 25 if quick else 400
+    runs, person = (6, replace(ONE_PERSON, rows=20_000)) if quick else (400, ONE_PERSON)
     shares = {
         "mu_share_search": audit_mu("the search", ONE_ROW, runs),
-        "mu_share_person": audit_mu("a person", ONE_PERSON, runs),
+        "mu_share_person": audit_mu("a person", person, runs),
         "mu_share_few_rows": audit_mu("the search with few rows", FEW_ROWS, runs),
     }
     pure = audit_epsilon("the search in ε", IN_PURE, runs)
