@@ -8,6 +8,9 @@ SECONDS ?= 60
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input -c constraints.txt
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 
+# Hundreds of processes start here: without bytecode on disk each would compile all of discreet first, for a second.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint fuzz test-slow test-package docs wheels bench format clean
 
@@ -41,9 +44,10 @@ fuzz: $(VENV)/.ready-dev  ## mutate every kind of input for as long as told: mak
 test-package: $(VENV)/.ready-dev  ## build the wheel and run it in new environments, for every Python from 3.11 on that is here
 	@$(BIN)/python -m pytest -m slow tests/architecture/test_package.py
 
+# Not --quiet: warnings that are not printed are not counted either, and strict means nothing then.
 docs: $(VENV)/.ready-docs  ## the documentation as a site, in ./site; a link that leads nowhere is an error
 	@test -f build/gallery/gallery.md || $(BIN)/python docs/site/gallery.py
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "site/index.html"
 
 wheels: $(VENV)/.ready-dev  ## the wheel and all wheels that it needs, in ./dist/wheels: for machines without a network

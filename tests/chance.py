@@ -7,7 +7,10 @@ thirty, it hides it from five of them once in 24 million times, and a check that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
 
 SURE = 1 - 1e-6
 """The confidence at which the innocent are judged."""
@@ -16,3 +19,12 @@ SURE = 1 - 1e-6
 def within_attempts(attempt: Callable[[], bool], attempts: int = 5) -> bool:
     """Whether one of some independent attempts succeeds; with power p each, all miss with probability (1 − p)^k."""
     return any(attempt() for _ in range(attempts))
+
+
+def first_is_quick(cases: Sequence[Any]) -> list[Any]:
+    """Parameters of which `make test` takes the first and `make test-slow` all.
+
+    For audits of whole learners under several units: a learner has no arithmetic of units of its own, and what a unit
+    does to each mechanism that it calls is computed by brute force, under every unit and every time, in `tests/laws`.
+    """
+    return [cases[0], *(pytest.param(case, marks=pytest.mark.slow) for case in cases[1:])]

@@ -1,11 +1,13 @@
-"""Commands in processes of their own that are forked from one which has imported everything.
+"""Commands and scripts in processes of their own that are forked from one which has imported everything.
 
 A new interpreter imports for a second before a command begins. What runs here is `main`, as the console script calls
-it: with arguments, folder, environment and standard streams of its own.
+it, or a script: with arguments, folder, environment and standard streams of its own.
 """
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import shlex
@@ -19,12 +21,10 @@ from pathlib import Path
 SPECIAL = frozenset("|&;<>$`*?~(){}[]!#\n")
 """What a shell would make something of."""
 LOADED = (
-    "numba",
-    "duckdb",
-    "pyarrow.parquet",
-    "opendp.measurements",
-    "discreet.doors.library",
-    "discreet.entrance",
+    *("numba", "duckdb", "pyarrow.parquet", "pyarrow.compute", "opendp.measurements"),
+    *("pandas", "typer._adapters"),  # which pyarrow and typer import at their first use
+    *("discreet.doors.library", "discreet.doors.release", "discreet.entrance", "discreet.stores.sqlite"),
+    *("discreet.judge.report", "discreet.judge.explorer.page", "discreet.judge.verify"),
 )
 
 
@@ -47,12 +47,20 @@ class Forked:
         )
 
     def run(
-        self, arguments: list[str], folder: Path, environment: Mapping[str, str], seconds: int
+        self,
+        arguments: list[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        seconds: int,
+        script: str | None = None,
     ) -> tuple[int, str]:
-        """The exit code of a command, and what it printed on both streams; -14 if it took too long."""
+        """The exit code of a command, and what it printed on both streams; minus a signal that ended it.
+
+        With a `script`, that runs in place of `main`. What takes more than so many seconds ends with -14.
+        """
         assert self._server.stdin is not None and self._server.stdout is not None
         with tempfile.NamedTemporaryFile() as printed:
-            asked = [arguments, str(folder), dict(environment), printed.name, seconds]
+            asked = [arguments, str(folder), dict(environment), printed.name, seconds, script]
             self._server.stdin.write(json.dumps(asked) + "\n")
             self._server.stdin.flush()
             code = int(self._server.stdout.readline())
@@ -63,24 +71,55 @@ class Forked:
         self._server.communicate()
 
 
+@functools.cache
+def start_forked() -> Forked:
+    """One for all tests of a process."""
+    started = Forked()
+    atexit.register(started.close)
+    return started
+
+
+def run_script(script: str, *arguments: str, seconds: int = 120) -> tuple[int, str]:
+    """The exit code of a script, as of `python -c`, and what it printed."""
+    return start_forked().run(list(arguments), Path.cwd(), os.environ, seconds, script)
+
+
 def _serve() -> None:
     import importlib
 
     for name in LOADED:
         importlib.import_module(name)
+    importlib.import_module("discreet.doors.cli.commands").build()
+    _count()
     for line in sys.stdin:
-        arguments, folder, environment, printed, seconds = json.loads(line)
+        asked = json.loads(line)
         child = os.fork()
         if child == 0:
-            _become(arguments, folder, environment, printed, seconds)
+            _become(*asked)
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
+def _count() -> None:
+    """Count a row: numba has more to import at its first use than a short command takes."""
+    import numpy as np
+
+    from discreet.rows.engines.kernels import Tally
+
+    tally = Tally([2], [[0]])
+    tally.add([np.zeros(1, dtype=np.uint8)])
+    assert tally.finish()[0].tolist() == [1, 0]
+
+
 def _become(
-    arguments: list[str], folder: str, environment: dict[str, str], printed: str, seconds: int
+    arguments: list[str],
+    folder: str,
+    environment: dict[str, str],
+    printed: str,
+    seconds: int,
+    script: str | None,
 ) -> None:
-    """Run one command in this process, and end it."""
+    """Run one command or script in this process, and end it."""
     code = 1
     try:
         signal.alarm(seconds)
@@ -91,10 +130,14 @@ def _become(
         for stream, place in enumerate((nothing, out, out)):
             os.dup2(place, stream)
         sys.stdout, sys.stderr = (os.fdopen(stream, "w", 1, "utf-8") for stream in (1, 2))
-        sys.argv = ["discreet", *arguments]
-        from discreet.doors.cli import main
+        sys.argv = ["discreet" if script is None else "-c", *arguments]
+        if script is None:
+            from discreet.doors.cli import main
 
-        code = main()
+            code = main()
+        else:
+            exec(compile(script, "<script>", "exec"), {"__name__": "__main__"})
+            code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except BaseException:

@@ -54,7 +54,7 @@ def test_a_new_ledger_beside_an_old_one_is_told(tmp_path: Path) -> None:
     assert not open_table(data, tmp_path / "my.ledger", "clinic")
     (tmp_path / "notes.txt").write_text("no ledger")
     (told,) = open_table(data, tmp_path / "new.ledger", "clinic")
-    assert "'clinic' of my.ledger" in told
+    assert "'clinic' of my.ledger" in told and "together with 'clinic' of new.ledger" in told
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     assert not open_table(data, elsewhere / "new.ledger", "clinic")
@@ -128,7 +128,7 @@ def test_the_command_warns_and_still_does_what_was_asked(
 def test_a_release_without_a_ledger_says_so_aloud_and_in_the_document(tmp_path: Path) -> None:
     with pytest.warns(PromiseWarning, match="no ledger remembers"):
         made = dc.release(ROWS, SCHEMA, {"x": []}, epsilon=1)
-    assert made.promise.endswith("this is a simulation.")
+    assert made.promise.endswith("nobody adds it up.")
     assert dc.verify(made).sound
     kept = dc.release(ROWS, SCHEMA, {"x": []}, epsilon=1, ledger=tmp_path / "l", account="a", create=True)
     assert "simulation" not in kept.promise

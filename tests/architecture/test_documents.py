@@ -9,9 +9,7 @@ own for any number of lines. A name after the language (```toml clinic.toml) wri
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import functools
 import io
 import os
 import re
@@ -24,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from forked import Forked, split_command
+from forked import split_command, start_forked
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path.exists()]
@@ -113,14 +111,6 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
         yield found[1].replace("\\\n", ""), part[found.end() :]
 
 
-@functools.cache
-def start_forked() -> Forked:
-    """One for all documents."""
-    started = Forked()
-    atexit.register(started.close)
-    return started
-
-
 def run_command(where: str, command: str, shown: str) -> bool:
     """Run a `discreet` command and compare; other commands (make, pip, git) are for the reader."""
     if not re.match(r"discreet\b", command):
@@ -159,9 +149,24 @@ def test_a_document_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
-    """Each relative link of a document names a file that is there."""
-    targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", path.read_text(encoding="utf-8"))
-    assert [target for target in targets if not (path.parent / target).exists()] == []
+    """Each relative link of a document names a file that is there, and a heading of it."""
+    document = path.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)", document)
+    assert [target for target, _ in targets if not (path.parent / target).exists()] == []
+    headings = {
+        target: list_anchors(document if not target else (path.parent / target).read_text("utf-8"))
+        for target, anchor in targets
+        if anchor
+    }
+    assert [(target, anchor) for target, anchor in targets if anchor and anchor not in headings[target]] == []
+
+
+def list_anchors(document: str) -> set[str]:
+    """The anchors that a forge gives to the headings of a document, and those that it has itself."""
+    prose = re.sub(r"^```.*?^```", "", document, flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    slugs = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    return slugs | set(re.findall(r"""<a (?:id|name)=["']([^"']+)""", document))
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -14,13 +14,14 @@ import discreet as dc
 from discreet.doors.cli import main
 from discreet.judge.report import explain_loss, find_parts, make_page
 from discreet.judge.report_parts.graph_layout import GAP, assign_layers, lay_out
+from discreet.judge.report_parts.probability_bars import write_level
 from discreet.networks.formats.release import Release, format_release, make_release, parse_release
 from discreet.networks.network import Network
 from discreet.papers.parameters.independent import independent
 from discreet.values.budget import ZCDP, ApproxDP, Infinite, PureDP
 from discreet.values.graph import DAG
 
-VOID = {"meta", "br", "path", "rect", "polygon", "polyline"}
+VOID = {"meta", "br", "wbr", "path", "rect", "polygon", "polyline"}
 
 
 class Checker(HTMLParser):
@@ -213,3 +214,8 @@ def test_a_large_graph_is_drawn_in_its_parts_and_the_rest_is_a_list() -> None:
     assert page.count('<svg class="graph"') == 2
     assert page.count('<g class="node') == 5
     assert "35 attributes that depend on no other" in page
+
+
+def test_a_moment_at_midnight_is_shown_as_its_day() -> None:
+    assert write_level("[2024-01-01 00:00:00, 2024-02-01 12:30:00)") == "[2024-01-01, 2024-02-01 12:30:00)"
+    assert write_level("<b>") == "&lt;b&gt;"

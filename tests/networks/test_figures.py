@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
+from datetime import date
 from pathlib import Path
 from statistics import NormalDist
 
@@ -14,6 +16,7 @@ import discreet as dc
 from chance import SURE
 from discreet.doors.cli import main
 from discreet.judge.tails import bound_share_above, bound_share_below
+from discreet.networks import figures
 from discreet.networks.answer import Figure
 from discreet.networks.intervals.shares import Estimate, accept, bound_mean, estimate_counts
 from discreet.networks.written import parse
@@ -260,3 +263,28 @@ def test_what_is_no_figure_is_refused(text: str, reason: str) -> None:
 def test_a_minus_inside_a_level_is_no_operator() -> None:
     """Names and levels may hold what compares two questions elsewhere."""
     assert parse('P("a-b"="c / d" | e=-1)').event == {"a-b": "c / d"}  # type: ignore[union-attr]
+
+
+def test_an_open_end_has_the_mean_of_synthetic_rows_and_no_interval() -> None:
+    """Nobody knows how far the true rows reach; how far the drawn ones do is declared."""
+    schema = dc.Schema((dc.Attribute.binned("stay", [0, 10, math.inf], highest=30),))
+    network = dc.Network.build(schema, {"stay": ()}, {"stay": [0.25, 0.75]})
+    found = figures.mean(network, "stay")
+    assert found.value == pytest.approx(0.25 * 5 + 0.75 * 20)
+    assert found.lower is None and "from 0 to 30, as synthetic rows do" in found.meaning
+
+
+def test_dates_are_no_numbers() -> None:
+    schema = dc.Schema(
+        (dc.Attribute.dated("came", first=date(2024, 1, 1), last=date(2024, 12, 31), by="quarter"),)
+    )
+    network = dc.Network.build(schema, {"came": ()}, {"came": [0.25] * 4})
+    with pytest.raises(QueryError, match=r"'came' holds dates, .* ask for P\(came\)"):
+        figures.quantile(network, "came")
+
+
+def test_a_level_that_is_no_number_has_no_mean() -> None:
+    schema = dc.Schema.of({"x": ["1", "2", "nan"]})
+    network = dc.Network.build(schema, {"x": ()}, {"x": [0.5, 0.5, 0.0]})
+    with pytest.raises(QueryError, match="no finite number"):
+        figures.mean(network, "x")

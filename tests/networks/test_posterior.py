@@ -21,6 +21,7 @@ from discreet.networks.formats.release import make_release
 from discreet.networks.network import Network
 from discreet.networks.posterior import Posterior
 from discreet.papers import posterior
+from discreet.papers.parameters.independent import independent
 from discreet.papers.posterior.basis import close_downward
 from discreet.papers.posterior.grid_draws import (
     GRAIN,
@@ -414,6 +415,9 @@ def test_bad_requests_cost_nothing() -> None:
         (lambda: posterior.fourier(airlock, DAG_YX, spend=1, stealth=0.0), MechanismError),
         (lambda: posterior.fourier(airlock, DAG_YX, spend=1, sensitivity="half"), MechanismError),
         (lambda: posterior.laplace(airlock, DAG_YX, spend=1, prior=0.0), TableError),
+        (lambda: posterior.laplace(airlock, DAG_YX, spend=1, prior=1e308), TableError),  # its sum is infinite
+        (lambda: posterior.fourier(airlock, DAG_YX, spend=1, prior=1e-300), TableError),
+        (lambda: independent(airlock, DAG_YX, spend=1, prior={"y": [1.0, np.nan]}), TableError),
         (lambda: airlock.ask(wrong), AirlockError),
     ]:
         with pytest.raises(error):

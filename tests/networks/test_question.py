@@ -41,6 +41,24 @@ def test_names_and_levels_may_hold_anything_in_quotes() -> None:
     assert Question.parse("P('it\\'s')").targets == ("it's",)
 
 
+def test_a_number_is_the_one_level_that_writes_it() -> None:
+    ids = ["20000000000000000001.0", "20000000000000000002.0", "7", "7.0"]
+    network = dc.Network.build(
+        {"rate": ["1.0", "2.0", "2.5", "none"], "id": ids},
+        {"rate": [], "id": []},
+        {"rate": [0.4, 0.3, 0.2, 0.1], "id": [0.1, 0.2, 0.3, 0.4]},
+    )
+    for text, probability in [
+        ("P(rate=1)", 0.4), ("P(rate=2.50)", 0.2), ("P(rate!=1)", 0.6), ("P(rate in {1, 2})", 0.7),
+        ("P(id=20000000000000000002)", 0.2), ("P(id=7)", 0.3),
+    ]:  # fmt: skip
+        assert Question.parse(text).ask(network).probability == pytest.approx(probability)
+    assert network.probability({"rate": "2.0"}, {"rate": 2}) == 1
+    for text in ("P(rate=3)", "P(rate=1e0.0)", "P(rate=true)", "P(id=7.00)"):  # the last could be two
+        with pytest.raises(QueryError, match="allowed are"):
+            Question.parse(text).ask(network)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -137,7 +155,7 @@ def test_comparisons_mean_the_levels_that_they_cover(
 def test_a_comparison_that_cuts_a_bin_is_refused() -> None:
     clinic = make_clinic()
     for text, says in [
-        ("P(age>=72)", r"cuts the level '\[70, 75\)' in two"),
+        ("P(age>=72)", r"cuts the level '\[70, 75\)' in two; write age >= 70 or age >= 75, or add an edge$"),
         ("P(age>=old)", "no such value"),
         ("P(sex>=F)", "no such value or order"),
         ("P(stage | age>90)", "no level of 'age' is left"),

@@ -24,7 +24,7 @@ from discreet.values.budget import Finite, PureDP
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.table import Table
-from discreet.values.unit import ROW_UNITS, Unit
+from discreet.values.unit import Unit
 from lying import Choose, Lie, LyingAirlock, multiply, put_under, relabel, sound
 
 NAMES = tuple("abc")
@@ -33,7 +33,6 @@ ABSENT = -(10**6)
 PLAIN = np.array([[0, 0, 0]] * 3 + [[0, 0, 1]] * 3)
 ROW = np.array([[1, 1, 1]])
 WITH, WITHOUT = np.concatenate([PLAIN, ROW]), PLAIN
-REPLACED = np.concatenate([PLAIN, PLAIN[:1]])
 TRIALS = 140
 """Runs on each side: half are held out, and 70 of 70 against none prove ε ≥ 1.4."""
 
@@ -131,10 +130,9 @@ def is_caught(
 
 
 @pytest.mark.parametrize("options", [{"k": 1}, {"theta": "1/1000"}], ids=["k", "theta"])
-@pytest.mark.parametrize("unit", ROW_UNITS)
-def test_the_sound_learner_passes(unit: Unit, options: dict[str, Any]) -> None:
-    after = WITHOUT if unit == Unit.ADD_REMOVE else REPLACED
-    assert not is_caught(sound, WITH, after, unit=unit, **options)
+def test_the_sound_learner_passes(options: dict[str, Any]) -> None:
+    """Where the faults in tables are planted; those in choices have it beside them, and `test_privbayes` both units."""
+    assert not is_caught(sound, WITH, WITHOUT, **options)
 
 
 TABLES: dict[str, tuple[Lie, dict[str, Any]]] = {

@@ -48,7 +48,7 @@ def audit() -> tuple[EpsilonBound, list[Statement]]:
     """What all releases together prove about ε, and what the first of them said when it was made."""
     told: list[Statement] = []
     bound = empirical_epsilon(
-        release_all(WITH, told), release_all(WITHOUT, told), trials=600, confidence=SURE
+        release_all(WITH, told), release_all(WITHOUT, told), trials=320, confidence=SURE
     )
     return bound, told
 

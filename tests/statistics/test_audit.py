@@ -157,9 +157,8 @@ def test_recovery_is_as_strong_as_the_attack_on_the_plain_network() -> None:
         recovered = powers_of(found, "recovery")
         assert np.abs(np.subtract(recovered, base)).max() <= 0.05
         unseen = powers_of(found, "recovery, unseen out")
-        assert (
-            np.array(unseen) >= np.array(base) - 0.01
-        ).all()  # an IDM network says more than the plain one
+        assert (np.array(unseen) >= np.array(base) - 0.01).all()
+        assert unseen[0] > base[0] + 0.3  # at α = 1e-3 an IDM network says far more than the plain one
         weak = powers_of(found, "Definition 6")
         assert (np.array(weak) <= np.array(base) + 0.02).all()
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from _distances import compare_cpts
+from chance import first_is_quick
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
 from discreet.judge.experiments.empirical_epsilon import Draw, empirical_epsilon
@@ -335,7 +336,7 @@ def release(rows: dict[str, list[str]], unit: str, learner: Learner, epsilon: st
 @pytest.mark.parametrize(
     "trials", [200, pytest.param(6000, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
 )
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", first_is_quick(UNITS))
 @pytest.mark.parametrize("name", ["independent", "dependent"])
 def test_learners_keep_their_claim(name: str, unit: str, trials: int) -> None:
     """One row in cells that are empty without it; it lies in every table."""
