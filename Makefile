@@ -25,9 +25,13 @@ test: $(VENV)/.ready-dev $(AXE)  ## everything a change must pass: style, types,
 
 # Side by side with lint, which leaves a core idle. Each worker begins with a half of the tests in order and takes over what the other
 # has not begun, so that a fixture of a file, Spark or a browser is mostly started once; linear algebra has no threads to fight over.
+# Noise cannot be seeded, and a browser can be slow: an assertion that fails is looked at once more, five in a run at most, and the first
+# failure is printed either way. Not so where a single failure is the finding: an accusation of privacy (SURE in tests/chance.py), a crash, a double debit.
+ONCE := tests/faults tests/airlock $(addprefix tests/statistics/test_,empirical_epsilon.py posterior_epsilon.py audit.py audit_units.py)
 .PHONY: test-fast
 test-fast:
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal --durations=10
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal --durations=10 \
+	  --reruns 1 --only-rerun AssertionError --only-rerun TimeoutError --max-suite-reruns 5 --rerun-show-tracebacks $(addprefix --rerun-exclude-path=,$(ONCE))
 
 lint: $(VENV)/.ready-dev  ## style, types and imports only
 	@$(BIN)/python -m ruff check .
