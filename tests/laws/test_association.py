@@ -117,3 +117,20 @@ def test_scores_are_middles_of_levels_in_order() -> None:
     assert found["age"][:8] == pytest.approx([5, 15, 25, 35, 45, 55, 70, 90], abs=0.6)
     assert np.isnan(found["age"][8])
     assert found["grade"].tolist() == [*range(8)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_noise_and_no_rare_level_makes_a_table_that_is_none(seed: int) -> None:
+    """Functions of levels that one row in a billion has are huge: their exponentials once ended a paid release."""
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        sizes = rng.integers(2, 14, 2)
+        shares = [10.0 ** rng.uniform(-rng.choice([1, 4, 9, 14]), 0, size) for size in sizes]
+        independent = np.outer(*(share / share.sum() for share in shares)) * 10.0 ** rng.uniform(0, 6)
+        variance = 10.0 ** rng.uniform(-2, 8)
+        noisy = independent + rng.laplace(0, np.sqrt(variance), independent.shape)
+        scores = [np.sort(rng.normal(size=size) * 10.0 ** rng.uniform(-3, 9)) for size in sizes]
+        scores[0][-1] = np.nan
+        expected = expect_association(noisy, independent, variance, scores)
+        for table in (expected, keep_correlation(expected, noisy, variance, scores)):
+            assert np.isfinite(table).all() and (table >= 0).all()

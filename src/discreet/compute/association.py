@@ -24,6 +24,8 @@ SMALL_STEP = 1e-3
 """A step by which the misfit becomes smaller by less than this is the last."""
 LARGE_STEP = 5.0
 """No step changes the logarithm of a cell by more."""
+LARGEST = 30.0
+"""Nor does anything else by more than this: functions of levels that hardly anybody has are huge there."""
 PRIOR = 4.0
 """The precision with which every parameter is expected to be 0."""
 NEW = 0.05
@@ -54,7 +56,7 @@ def expect_association(noisy: Array, independent: Array, variance: float, scores
     if not len(features):
         return independent
     theta = _guess(noisy, margins, scores, (one, other))
-    table = _scale(independent * np.exp(np.tensordot(theta, features, axes=1)), margins, 20)
+    table = _scale(_tilt(independent, np.tensordot(theta, features, axes=1)), margins, 20)
     for _ in range(STEPS):
         trust = 1.0 / (variance + table)
         slopes = _centre(features, trust * table**2) * table
@@ -63,7 +65,7 @@ def expect_association(noisy: Array, independent: Array, variance: float, scores
         step = np.linalg.solve(bend, pull)
         change, before = np.tensordot(step, features, axes=1), _weigh_misfit(noisy, table, trust, theta)
         for part in PARTS:
-            tried = _scale(table * np.exp(np.clip(part * change, -LARGE_STEP, LARGE_STEP)), margins, 4)
+            tried = _scale(_tilt(table, part * change, LARGE_STEP), margins, 4)
             if _weigh_misfit(noisy, tried, trust, theta + part * step) < before:
                 break
         else:
@@ -75,9 +77,8 @@ def expect_association(noisy: Array, independent: Array, variance: float, scores
     kept = 1.0 - CLEAR * len(features) / max(beyond, 1e-300)
     if kept <= 0:
         return independent
-    return np.asarray(
-        _scale(table * np.exp((kept - 1.0) * np.tensordot(theta, features, axes=1)), margins, 10)
-    )
+    drawn = _scale(_tilt(table, (kept - 1.0) * np.tensordot(theta, features, axes=1)), margins, 10)
+    return drawn if np.isfinite(drawn).all() else independent
 
 
 def _guess(
@@ -136,8 +137,14 @@ def keep_correlation(table: Array, noisy: Array, variance: float, scores: Sequen
             break
         bend = float((tilted * feature**2).sum()) - moment**2 / max(float(tilted.sum()), 1e-300)
         step = min(max((goal - moment) / max(bend, 1e-9), -bound), bound)
-        tilted = _scale(tilted * np.exp(step * feature), margins, 3)
-    return np.asarray(_scale(tilted, margins, 5))
+        tilted = _scale(_tilt(tilted, step * feature), margins, 3)
+    tilted = _scale(tilted, margins, 5)
+    return tilted if np.isfinite(tilted).all() else table
+
+
+def _tilt(table: Array, logs: Array, most: float = LARGEST) -> Array:
+    """The table with its cells' logarithms changed, none by more than `most`: a sum of such cells never overflows."""
+    return np.asarray(table * np.exp(np.clip(logs, -most, most)))
 
 
 def _centre(features: Array, weights: Array) -> Array:
