@@ -34,7 +34,11 @@ LUCKY = 1e-8
 FAR = 8
 """So many cells beyond the last sure one are looked at for a tail."""
 WIDE = 4.0
-"""A tail is at most so many times as long as all that is sure: noise far away would let numbers be drawn there."""
+"""A tail is at most so many times as long as all that is sure: noise far away would let numbers be drawn there.
+
+A single cell, which may be one number that many rows hold, says nothing of how far the others lie."""
+HIDDEN = 0.1
+"""Where noise may hide this part of the rows, cells are counted again though none can be split."""
 DAY = 86_400
 PLACES_UNKNOWN = 6
 """Numbers of unknown precision are told apart if they differ by ten to minus this power."""
@@ -136,21 +140,37 @@ class Cells:
         return [list(range(len(counts)))] if lost else groups
 
     def split(self) -> Cells | None:
-        """Finer cells where much is, the same ones elsewhere, to be counted once more; None if no cell is heavy."""
+        """Finer cells where much is, the same ones elsewhere, to be counted once more.
+
+        None if no cell is heavy and noise hides no large part of the rows.
+        """
         found, rows = self.significant, self.rows
         edges = set(self.edges)
         for (low, high), held in zip(pairwise(self.edges), found, strict=True):
             if held > rows / HEAVY:
                 edges |= set(_cut_cell(low, high, self.grain))
-        if len(edges) == len(self.edges):
+        if len(edges) == len(self.edges) and not self._may_hide():
             return None
         return replace(self, edges=tuple(sorted(edges)), counts=(), deviations=(), parts=())
+
+    def _may_hide(self) -> bool:
+        """Whether cells near the sure ones, each of which may be noise only, hold a part of the rows that matters."""
+        found = self.significant
+        held = np.flatnonzero(found)
+        if not held.size:
+            return False
+        near = found <= 0
+        near[: max(0, held[0] - FAR)] = False
+        near[held[-1] + 1 + FAR :] = False
+        unsure = np.asarray(self.counts)[near].sum()
+        noise = math.sqrt(float((np.asarray(self.deviations)[near] ** 2).sum()))
+        return bool(unsure + 2 * noise > HIDDEN * self.rows)
 
     def tell(self) -> Cells:
         """The cells that hold something for sure, neighbours that do so together only as one, from end to end.
 
         Between the ends a cell without a sign of rows holds 0. Beyond them, as many neighbours as it takes to be more
-        than noise are one more cell.
+        than noise are one more cell, and so on from there.
         """
         found, counts, variances = self.significant, np.asarray(self.counts), np.asarray(self.deviations) ** 2
         held = np.flatnonzero(found)
@@ -163,16 +183,13 @@ class Cells:
             return float(counts[first:last].sum() / math.sqrt(max(float(variances[first:last].sum()), 1e-12)))
 
         first, last = int(held[0]), int(held[-1]) + 1
-        longest = WIDE * (self.edges[last] - self.edges[first])
 
         def reach(ends: Iterable[int], end: int) -> int:
             """The nearest of these ends up to which the cells beyond `end` are together more than noise."""
+            longest = WIDE * (self.edges[last] - self.edges[first]) if last - first > 1 else math.inf
             near = (i for i in ends if abs(self.edges[i] - self.edges[end]) <= longest)
             return next((i for i in near if weigh(min(i, end), max(i, end)) > least), end)
 
-        low = reach(range(first - 1, max(first - FAR, 0) - 1, -1), first)
-        if low < first:
-            groups.append((low, first, float(counts[low:first].sum())))
         at = first
         while at < last:
             end = at + 1
@@ -184,9 +201,12 @@ class Cells:
             else:
                 groups.append((at, end, float(found[at])))
             at = end
-        high = reach(range(last + 1, min(last + FAR, len(counts)) + 1), last)
-        if high > last:
+        while (low := reach(range(first - 1, max(first - FAR, 0) - 1, -1), first)) < first:
+            groups.insert(0, (low, first, float(counts[low:first].sum())))
+            first = low
+        while (high := reach(range(last + 1, min(last + FAR, len(counts)) + 1), last)) > last:
             groups.append((last, high, float(counts[last:high].sum())))
+            last = high
         return replace(
             self,
             edges=self._trim([self.edges[groups[0][0]], *(self.edges[end] for _, end, _ in groups)]),
