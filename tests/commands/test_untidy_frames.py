@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 import discreet as dc
-from discreet.doors.presence import find_never_missing, forbid_missing
+from chance import within_attempts
+from discreet.doors.presence import find_unheld, forbid_levels
 from discreet.networks.formats.release import ONCE_SIMULATED, SIMULATED
 from discreet.values.errors import DataError, PromiseWarning, SchemaError
 
@@ -79,20 +80,40 @@ def test_only_columns_with_missing_cells_come_back_with_some() -> None:
     told = made.draft_.missing if made.draft_ is not None else {}
     assert abs(told["full"][0]) < 8 * told["full"][1] ** 0.5 and told["gaps"][0] > 50
     sure = {"full": (0.0, 1e-9), "gaps": (100.0, 1e-9)}
-    assert find_never_missing(made.release_, sure) == ["full"]
-    assert find_never_missing(made.release_, {**sure, "full": (9.0, 1e-9)}) == []
+    assert find_unheld(made.release_, sure) == [("full", "missing")]
+    assert find_unheld(made.release_, {**sure, "full": (9.0, 1e-9)}) == []
     drawn = made.sample(400, rng=1)
     assert abs(drawn["gaps"].isna().sum() - frame["gaps"].isna().sum()) < 20
-    never = forbid_missing(made.release_.network, ["full"]).sample(400, rng=1).pandas()
+    never = forbid_levels(made.release_.network, [("full", "missing")]).sample(400, rng=1).pandas()
     assert not never["full"].isna().any() and never["gaps"].isna().any()
 
 
 def test_a_conditional_without_missing_cells_adds_up_to_one() -> None:
     schema = dc.Schema((dc.Attribute.of("x", ["0", "1"]), dc.Attribute.of("y", ["a", "b"], missing="none")))
+    none = ("y", "none")
     cpts: dict[str, Any] = {"x": [0.5, 0.5], "y": [[0.2, 0.3, 0.5], [0.0, 0.0, 1.0]]}
-    network = forbid_missing(dc.Network.build(schema, {"x": [], "y": ["x"]}, cpts), ["y"])
+    network = forbid_levels(dc.Network.build(schema, {"x": [], "y": ["x"]}, cpts), [none])
     assert np.allclose(network.cpt("y").values, [[0.4, 0.6, 0.0], [0.4, 0.6, 0.0]])
-    assert forbid_missing(network, []).close_to(network, 0.0)
+    assert forbid_levels(network, []).close_to(network, 0.0)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_level_for_other_texts_is_drawn_only_where_there_are_some() -> None:
+    """Before, fifty of twenty thousand people were neither female nor male, by noise alone."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"sex": rng.choice(["f", "m"], 3000), "town": rng.choice(["Ulm", "Bonn"], 3000)})
+    frame["town"] = [f"hamlet {i}" if i % 5 == 0 else town for i, town in enumerate(frame["town"])]
+
+    def fit() -> bool:
+        made = dc.Synthesizer(20).fit(frame)
+        unheld = find_unheld(made.release_, {})
+        assert ("town", "other") not in unheld and 400 < (
+            made.sample(3000, rng=1)["town"] == "other"
+        ).sum() < 800
+        found = ("sex", "other") in unheld
+        return found and set(made.sample(3000, rng=1)["sex"].dropna()) == {"f", "m"}
+
+    assert within_attempts(fit), "the noise of an empty level passes three deviations once in a hundred times"
 
 
 def make_numbers(rows: int = 600) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Which columns have hardly a missing cell, as far as noisy counts tell; their synthetic rows have none."""
+"""Which levels that a draft adds to every column hardly a row holds, as far as noisy counts tell: none is drawn."""
 
 from __future__ import annotations
 
@@ -19,43 +19,44 @@ FEW = 3.0
 """So many deviations of the noise a count must pass to be more than noise."""
 
 
-def find_never_missing(release: Release, before: Mapping[str, Noisy]) -> list[str]:
-    """The attributes whose noisy counts of missing cells, all together, are within their noise.
+def find_unheld(release: Release, missing: Mapping[str, Noisy]) -> list[tuple[str, str]]:
+    """The attributes whose missing cells, or whose values that are none of the levels, are within their noise.
 
-    `before` are counts that were paid for earlier. Counts are weighted by their precision: Σ cᵢ/vᵢ ≤ 3 √(Σ 1/vᵢ).
+    `missing` are counts of missing cells that were paid for earlier. Counts are weighted by their precision:
+    Σ cᵢ/vᵢ ≤ 3 √(Σ 1/vᵢ).
     """
     found = []
     for attribute in release.network.declared:
-        if attribute.missing is None:
-            continue
-        told = [before[attribute.name]] if attribute.name in before else []
-        for table in release.provenance.measurements:
-            if attribute.name in table.axes and table.rate == 1:
-                axis = table.axes.index(attribute.name)
-                cells = np.take(table.noisy.values, attribute.levels.index(attribute.missing), axis=axis)
-                told.append((float(cells.sum()), float(table.law.variance) * cells.size))
-        weights = [1 / max(variance, 1e-9) for _, variance in told]
-        total = sum(count * weight for (count, _), weight in zip(told, weights, strict=True))
-        if told and total <= FEW * float(np.sqrt(sum(weights))):
-            found.append(attribute.name)
+        for level in (attribute.missing, attribute.other):
+            if level is None:
+                continue
+            told = (
+                [missing[attribute.name]] if level == attribute.missing and attribute.name in missing else []
+            )
+            for table in release.provenance.measurements:
+                if attribute.name in table.axes and table.rate == 1:
+                    axis = table.axes.index(attribute.name)
+                    cells = np.take(table.noisy.values, attribute.levels.index(level), axis=axis)
+                    told.append((float(cells.sum()), float(table.law.variance) * cells.size))
+            weights = [1 / max(variance, 1e-9) for _, variance in told]
+            total = sum(count * weight for (count, _), weight in zip(told, weights, strict=True))
+            if told and total <= FEW * float(np.sqrt(sum(weights))):
+                found.append((attribute.name, level))
     return found
 
 
-def forbid_missing(network: Network, names: Collection[str]) -> Network:
-    """The network with these attributes never missing; what that leaves of a conditional is put to 1 again."""
+def forbid_levels(network: Network, unheld: Collection[tuple[str, str]]) -> Network:
+    """The network without these levels of attributes; what that leaves of a conditional is put to 1 again."""
     cpts = []
     for name, cpt in zip(network.nodes, network.cpts, strict=True):
-        attribute = network.schema[name]
-        if name in names and attribute.missing is not None:
-            values = np.array(cpt.values, dtype=float)
-            values[..., attribute.levels.index(attribute.missing)] = 0.0
-            rest = values.reshape(-1, values.shape[-1]).sum(axis=0)
-            if rest.sum() <= 0:
-                cpts.append(cpt)
-                continue
-            total = values.sum(axis=-1, keepdims=True)
-            values = np.where(total > 0, values / np.where(total > 0, total, 1.0), rest / rest.sum())
-            cpts.append(Table(cpt.axes, values))
-        else:
+        levels = [network.schema[name].levels.index(level) for node, level in unheld if node == name]
+        values = np.array(cpt.values, dtype=float)
+        values[..., levels] = 0.0
+        rest = values.reshape(-1, values.shape[-1]).sum(axis=0)
+        if not levels or rest.sum() <= 0:
             cpts.append(cpt)
+            continue
+        total = values.sum(axis=-1, keepdims=True)
+        values = np.where(total > 0, values / np.where(total > 0, total, 1.0), rest / rest.sum())
+        cpts.append(Table(cpt.axes, values))
     return Network(network.schema, network.dag, tuple(cpts), network.provenance)

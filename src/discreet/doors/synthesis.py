@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from discreet.doors.feasible import warn_of_people
-from discreet.doors.presence import find_never_missing, forbid_missing
+from discreet.doors.presence import find_unheld, forbid_levels
 from discreet.doors.private_draft import DEFAULT_DELTA, PrivateDraft, draft_privately, split_spend
 from discreet.doors.release import SchemaLike, read_reviewed
 from discreet.doors.release import release as make_release
@@ -112,10 +112,11 @@ class Synthesizer:
         totals = [float(table.noisy.values.sum()) for table in self.release_.provenance.measurements]
         self.rows_ = max(1, round(float(np.median(totals)))) if totals else 1
         self._shape = _remember(X, self.keep_types)
-        # A draft gives every column a level for missing cells, and noise would fill it where there are none.
-        whole_columns = [] if self.draft_ is None else find_never_missing(self.release_, self.draft_.missing)
-        whole_columns += [name for name, dtype in self._shape[1].items() if _holds_no_null(dtype)]
-        self._drawn = forbid_missing(self.release_.network, whole_columns)
+        # A draft gives every column a level for missing cells, and texts one for others: noise would fill both.
+        unheld = [] if self.draft_ is None else find_unheld(self.release_, self.draft_.missing)
+        full = [name for name, dtype in self._shape[1].items() if _holds_no_null(dtype)]
+        unheld += [(a.name, a.missing) for a in self.schema_ if a.name in full and a.missing is not None]
+        self._drawn = forbid_levels(self.release_.network, unheld)
         return self
 
     def sample(self, n: int | None = None, rng: int | None = None) -> Any:
