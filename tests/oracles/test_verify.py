@@ -216,3 +216,17 @@ def test_a_table_that_is_no_table_is_a_problem_and_another_file_is_refused(tmp_p
         (tmp_path / "b.json").write_text(text)
         with pytest.raises(DiscreetError):
             verify_file(tmp_path / "b.json")
+
+
+def test_a_network_of_another_version_is_sent_to_that_version(tmp_path: Path) -> None:
+    """Estimates get better between versions, and a custodian's honest release of last year is no forgery."""
+    release = make(tmp_path / "ledger", "planned", PureDP(1), "add-remove")
+    document = json.loads(format_release(release))
+    document["software"]["discreet"] = "0.0.1"
+    assert judge(document).sound, "a version alone is no fault"
+    document["network"]["cpts"][0] = document["network"]["cpts"][0][::-1]
+    (problem,) = judge(document).problems
+    assert "does not follow from the measurements" in problem
+    assert "names discreet '0.0.1' as its maker" in problem and "verify it with that version" in problem
+    document["software"]["discreet"] = dc.__version__
+    assert all("maker" not in problem for problem in judge(document).problems)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -296,10 +297,24 @@ def _check_numbers(release: Release) -> str:
     obstacle = find_obstacle(known)
     if obstacle is not None:
         raise _Unchecked(obstacle)
-    compare_networks(replay(network), network)
+    try:
+        compare_networks(replay(network), network)
+    except OutOfTime:
+        raise
+    except DiscreetError as problem:
+        raise _Problem(f"{problem}{_name_maker(release)}") from None
     return (
         f"{known.learner}, run again on the published tables, gives the same network to all {DIGITS} digits"
     )
+
+
+def _name_maker(release: Release) -> str:
+    """Which version to verify with, where another one than this may have estimated otherwise."""
+    maker, here = release.software.get("discreet"), version("discreet")
+    if maker is None or maker == here:
+        return ""
+    otherwise = f"which may estimate otherwise than {here}: verify it with that version"
+    return f"; it names discreet {show(maker)} as its maker, {otherwise}"
 
 
 def compare_networks(again: Network, network: Network) -> None:
