@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from _distances import compare_cpts
-from chance import first_is_quick
+from chance import SURE, check_claim, first_is_quick
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
 from discreet.judge.experiments.empirical_epsilon import Draw, empirical_epsilon
@@ -342,12 +342,9 @@ def test_learners_keep_their_claim(name: str, unit: str, trials: int) -> None:
     """One row in cells that are empty without it; it lies in every table."""
     one = {"a": ["no", "yes"], "b": ["low", "high"]}
     other = {"a": ["no"], "b": ["low"]} if unit == "add-remove" else {"a": ["no", "no"], "b": ["low", "low"]}
-    evidence = empirical_epsilon(
-        release(one, unit, LEARNERS[name], "3"),
-        release(other, unit, LEARNERS[name], "3"),
-        trials=trials,
-        confidence=1 - 1e-6,
+    sides = release(one, unit, LEARNERS[name], "3"), release(other, unit, LEARNERS[name], "3")
+    check_claim(
+        lambda: empirical_epsilon(*sides, trials=trials, confidence=SURE),
+        3.0,
+        least=0.3 if trials > 1000 else -1.0,  # few runs see nothing of a loss that is within the claim
     )
-    assert not evidence.contradicts(3.0), str(evidence)
-    if trials > 1000:
-        assert evidence.epsilon > 0.3, str(evidence)
