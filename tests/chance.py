@@ -8,9 +8,12 @@ thirty, it hides it from five of them once in 24 million times, and a check that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from discreet.judge.experiments.empirical_epsilon import EpsilonBound
 
 SURE = 1 - 1e-6
 """The confidence at which the innocent are judged."""
@@ -19,6 +22,20 @@ SURE = 1 - 1e-6
 def within_attempts(attempt: Callable[[], bool], attempts: int = 5) -> bool:
     """Whether one of some independent attempts succeeds; with power p each, all miss with probability (1 − p)^k."""
     return any(attempt() for _ in range(attempts))
+
+
+def check_claim(audit: Callable[[], EpsilonBound], claim: float, *, least: float) -> None:
+    """No audit refutes the claim, and one of some finds more than `least` of what is lost.
+
+    Half of the runs choose what to look for, now and then badly: what one audit finds has a long tail towards nothing.
+    """
+
+    def finds() -> bool:
+        evidence = audit()
+        assert not evidence.contradicts(claim), str(evidence)
+        return evidence.epsilon > least
+
+    assert within_attempts(finds), f"no audit found more than {least}: this experiment sees nothing"
 
 
 def first_is_quick(cases: Sequence[Any]) -> list[Any]:

@@ -174,9 +174,8 @@ def test_help_is_quick_and_a_closed_pipe_is_no_error() -> None:
         subprocess.run(command, check=True, capture_output=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
-    assert (
-        min(times) < 1.5
-    )  # processor time, 0.3 s as a rule: a busy machine stretches the clock, not the work
+    # Processor time, 0.4 s as a rule and 1.4 s where no bytecode may be written: a busy machine stretches the clock.
+    assert min(times) < 3
     closed = subprocess.run(
         f'"{sys.executable}" -c "{script}" --help | true',
         shell=True,

@@ -172,10 +172,10 @@ def wide(parents: int, levels: int = 2) -> str:
 
 @pytest.mark.parametrize(("parents", "levels"), [(40, 2), (24, 2), (63, 900), (64, 2), (5000, 2), (3, 300)])
 def test_many_parents_are_counted_before_anything_is_allocated(parents: int, levels: int) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(TooLarge, match=r"^big\.bif, line \d+: .*(cells|parents); at most [\d,]+ are allowed"):
         parse_bif(wide(parents, levels), "big.bif")
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_many_large_tables_are_too_large_together() -> None:
@@ -260,10 +260,10 @@ N = 200_000
     ids=range(18),
 )
 def test_no_text_takes_more_than_linear_time(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(DiscreetError):
         parse_bif(text)
-    assert time.perf_counter() - started < 10  # well under 1 s on an idle machine
+    assert time.process_time() - started < 10  # well under 1 s as a rule
 
 
 def test_many_small_variables_are_read_in_linear_time() -> None:
@@ -271,9 +271,9 @@ def test_many_small_variables_are_read_in_linear_time() -> None:
         f"variable v{i} {{ type discrete [ 2 ] {{ a b }}; }} probability ( v{i} ) {{ table 0 1; }}\n"
         for i in range(8_000)
     )
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(parse_bif("".join(blocks)).nodes) == 8_000
-    assert time.perf_counter() - started < 20  # about 1 s on an idle machine
+    assert time.process_time() - started < 20  # about 1 s as a rule
 
 
 def attempt(read: Callable[[], Network]) -> Network | DiscreetError:

@@ -103,11 +103,16 @@ def _time(read: Callable[[str, Path], object], text: str, place: Path) -> float:
 def find_steep(
     read: Callable[[str, Path], object], place: Path, size: int = 6_000, texts: Collection[str] = TEXTS
 ) -> Iterator[str]:
-    """The texts for which eight times the length takes more than twenty times as long, and not just moments."""
-    for name in texts:
+    """The texts for which eight times the length takes more than twenty times as long, and not just moments.
+
+    Each of three times: on a busy machine a text may take thrice as long as it did a moment ago.
+    """
+
+    def is_steep(name: str) -> bool:
         long = _time(read, TEXTS[name](8 * size), place)
-        if long > 0.1 and long > 20 * _time(read, TEXTS[name](size), place):
-            yield f"{name}: {long:.2f} s"
+        return long > 0.1 and long > 20 * _time(read, TEXTS[name](size), place)
+
+    return (name for name in texts if all(is_steep(name) for _ in range(3)))
 
 
 @pytest.mark.parametrize("parser", PARSERS)

@@ -273,10 +273,10 @@ def test_cells_that_start_a_formula_leave_harmless(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "seconds"), [(["--help"], 1.5), (["query", "alarm.bif", "P(HYPOVOLEMIA | BP=LOW)"], 2.5)]
+    ("arguments", "seconds"), [(["--help"], 3), (["query", "alarm.bif", "P(HYPOVOLEMIA | BP=LOW)"], 5)]
 )
 def test_commands_start_quickly(arguments: list[str], seconds: float, tmp_path: Path) -> None:
-    """Processor time, the best of three, five times what it is as a rule: busy cores are slow, too."""
+    """Processor time, the best of three, eight times what it is: busy cores are slow, and bytecode may be missing."""
     dc.examples.alarm().write_bif(tmp_path / "alarm.bif")
     code = (
         "import sys, time; from discreet.doors.cli import main; code = main(sys.argv[1:]); "

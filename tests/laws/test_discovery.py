@@ -178,12 +178,13 @@ ROWS = {
 
 
 def test_a_frequent_value_is_told_and_a_rare_one_is_not() -> None:
-    query = Discovery.price(["x"], ZCDP("1/2"), "1/100000", unit=Unit.ADD_REMOVE)
+    """The rare one is told with probability δ, so δ is one that no run of the tests ever sees."""
+    query = Discovery.price(["x"], ZCDP("1/2"), "1e-9", unit=Unit.ADD_REMOVE)
     with _open(ROWS) as airlock:  # type: ignore[attr-defined]
         (found,) = airlock.ask(query, request="once")
         assert set(found) == {"often"} and abs(found["often"] - 300) < 20
         assert airlock.ask(query, request="once") == [found], "the same request gets the same bytes"
-        other = Discovery.price(["x"], ZCDP("1/2"), "1/200000", unit=Unit.ADD_REMOVE)
+        other = Discovery.price(["x"], ZCDP("1/2"), "1e-8", unit=Unit.ADD_REMOVE)
         with pytest.raises(LedgerError, match="once"):
             airlock.ask(other, request="once")
         before = airlock.remaining

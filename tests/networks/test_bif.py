@@ -67,9 +67,9 @@ def test_there_are_24_public_networks() -> None:
 
 @pytest.mark.parametrize("path", public_networks(), ids=lambda path: path.name.partition(".")[0])
 def test_every_public_network_is_read_written_and_read_equal(path: Path, tmp_path: Path) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     network = read_bif(path)
-    assert time.perf_counter() - started < 10  # 0.5 s on an idle machine
+    assert time.process_time() - started < 10  # 0.5 s as a rule
     write_bif(network, tmp_path / "again.bif")
     again = read_bif(tmp_path / "again.bif")
     require_equal(network, again)

@@ -59,7 +59,7 @@ def test_plausible_networks_scatter_around_the_released_one(graph: bool) -> None
     assert all(one.close_to(two) for one, two in zip(drawn, again, strict=True))
     found = np.array([network.query("bronc", {"smoke": "yes"})["yes"] for network in drawn])
     sampling = np.sqrt(0.6 * 0.4 / 2500)
-    assert 0.7 * sampling < found.std() < 4 * sampling
+    assert 0.4 * sampling < found.std() < 4 * sampling  # about 1, give or take 0.1; of noise alone 0.1
     assert (
         abs(found.mean() - release.query("bronc", {"smoke": "yes"})["yes"])
         < 5 * found.std() / np.sqrt(30) + 0.01

@@ -210,10 +210,10 @@ def test_forty_parents_are_counted_before_anything_is_allocated() -> None:
         "parents": [[name, []] for name in names[:40]] + [[names[40], names[:40]]],
         "cpts": [[0.5, 0.5]] * 41,
     }
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(FormatError, match="has 2 numbers; it needs 2,199,023,255,552"):
         Network.from_json(document)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_long_files_are_refused(tmp_path: Path) -> None:

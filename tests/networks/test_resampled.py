@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from chance import within_attempts
 from discreet.compute.cliques.entropy import estimate_margins, fit_margins
 from discreet.compute.cliques.model import CliqueModel
 from discreet.networks.figures import compare, count
@@ -151,13 +152,19 @@ def test_counts_of_many_rows_deviate_like_many() -> None:
 
 
 def test_an_interval_that_says_nothing_is_called_that(network: Network) -> None:
-    """Of an answer that noise outweighs, and of a comparison of two that leave it open."""
-    noisy, _ = search(30, 1, "0.2")
-    for found in (
-        noisy.query("lung", {"smoke": "yes"}),
-        compare(noisy, {"lung": "yes"}, {"smoke": "yes"}, {"smoke": "no"}, "odds ratio"),
-    ):
-        assert found.meaning.startswith("As far as this release tells, it may be anything.")
+    """Of an answer that noise outweighs, and of a comparison of two that leave it open.
+
+    Noise that seems to tell something, because it is beyond the interval that it is given, is tried again.
+    """
+
+    def says_nothing() -> bool:
+        noisy, _ = search(30, 1, "0.2")
+        answer = noisy.query("lung", {"smoke": "yes"})
+        compared = compare(noisy, {"lung": "yes"}, {"smoke": "yes"}, {"smoke": "no"}, "odds ratio")
+        told = "As far as this release tells, it may be anything."
+        return answer.meaning.startswith(told) and compared.meaning.startswith(told)
+
+    assert within_attempts(says_nothing)
     known = compare(network, {"bronc": "yes"}, {"smoke": "yes"}, {"smoke": "no"})
     assert known.meaning.startswith("95 % sure")
 

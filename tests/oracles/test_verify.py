@@ -66,7 +66,7 @@ def test_a_graph_that_was_found_privately_is_found_again(tmp_path: Path, unit: s
     """The choices are read off the published graph and order; another graph does not follow from the answers."""
     release = make_release_of_rows(
         ROWS, ASIA.schema, None, epsilon=1, ledger=tmp_path / "ledger", account="clinic", unit=unit,
-        learner="privbayes", create=True,
+        learner="privbayes", create=True, options={"k": 2},
     )  # fmt: skip
     with open_ledger(tmp_path / "ledger") as ledger:
         found = verify(parse_release(format_release(release)), ledger)

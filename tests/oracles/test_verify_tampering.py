@@ -197,7 +197,8 @@ def learn_graph(**options: Any) -> Any:
 
 
 def test_a_choice_is_held_against_its_digest() -> None:
-    found = learn_graph(request="r")
+    """With one parent each, because a number of rows that noise made small, once in 400 times, allows none."""
+    found = learn_graph(request="r", k=1)
     assert judge(found).sound
     for spend in found["provenance"]["statement"]["spends"]:
         if spend["verb"] == "select":
@@ -216,7 +217,7 @@ def test_a_choice_is_held_against_its_digest() -> None:
     ],
 )
 def test_spends_are_those_of_the_questions(change: Change) -> None:
-    found = learn_graph(request="r")
+    found = learn_graph(request="r", k=1)  # else noise may leave no choice, and fewer questions
     change(found["provenance"]["statement"]["spends"])
     assert any(problem.startswith("numbers: ") for problem in judge(found).problems), judge(found).checks
 

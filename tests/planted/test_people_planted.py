@@ -76,9 +76,9 @@ def pushes_others_out(choose: Callable[[np.ndarray, int], np.ndarray]) -> bool:
     """Whether other people's rows are kept with another chance once a person comes in before them."""
     key = b"k" * 16
     ids = ["q", "q", "r"]
-    alone = np.mean([choose(people.hash_ids(ids, key), 1) for _ in range(600)], axis=0)
-    beside = np.mean([choose(people.hash_ids(["p"] * 4 + ids, key), 1)[4:] for _ in range(600)], axis=0)
-    return bool(np.abs(alone - beside).max() > 0.15)  # 7 standard deviations of a difference of such means
+    alone = np.mean([choose(people.hash_ids(ids, key), 1) for _ in range(900)], axis=0)
+    beside = np.mean([choose(people.hash_ids(["p"] * 4 + ids, key), 1)[4:] for _ in range(900)], axis=0)
+    return bool(np.abs(alone - beside).max() > 0.15)  # 6 standard deviations of a difference of such means
 
 
 def test_a_bound_by_file_order_is_caught_and_the_secret_choice_is_not() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from chance import SURE
+from chance import SURE, check_claim
 from discreet.core.mechanism import AdditiveNoise, Noise, Selection, calibrate_choice, calibrate_counts
 from discreet.core.noise import add_noise, choose
 from discreet.judge.experiments.empirical_epsilon import Draw, empirical_epsilon
@@ -95,11 +95,9 @@ def test_the_audit_rarely_accuses_the_innocent() -> None:
 def test_laplace_tables_keep_their_claim(unit: Unit, trials: int) -> None:
     mechanisms = calibrate_counts([("a",), ("b",)], PureDP(1), unit=unit, shares=["0.4", "0.6"])
     other = WITHOUT if unit == Unit.ADD_REMOVE else REPLACED
-    evidence = empirical_epsilon(
-        _release(WITH, mechanisms), _release(other, mechanisms), trials=trials, confidence=SURE
-    )
-    assert not evidence.contradicts(1.0), str(evidence)
-    assert evidence.epsilon > 0.05, str(evidence)  # about 0.8 and 0.4, give or take 0.06
+    sides = _release(WITH, mechanisms), _release(other, mechanisms)
+    # It finds about 0.8 and 0.5, give or take 0.05.
+    check_claim(lambda: empirical_epsilon(*sides, trials=trials, confidence=SURE), 1.0, least=0.2)
 
 
 @pytest.mark.parametrize("trials", [8000, MANY])
@@ -109,15 +107,11 @@ def test_gaussian_tables_keep_their_claim(unit: Unit, trials: int) -> None:
     mechanisms = calibrate_counts([("a",), ("b",)], spend, unit=unit, noise=Noise.GAUSSIAN)
     other = WITHOUT if unit == Unit.ADD_REMOVE else REPLACED
     claim = float(imply_approx(spend, "1e-2").epsilon)
-    evidence = empirical_epsilon(
-        _release(WITH, mechanisms),
-        _release(other, mechanisms),
-        trials=trials,
-        delta=1e-2,
-        confidence=SURE,
+    sides = _release(WITH, mechanisms), _release(other, mechanisms)
+    # It finds about 0.7 and 0.35, give or take 0.1, of 2.4.
+    check_claim(
+        lambda: empirical_epsilon(*sides, trials=trials, delta=1e-2, confidence=SURE), claim, least=0.1
     )
-    assert not evidence.contradicts(claim), str(evidence)
-    assert evidence.epsilon > 0.0, str(evidence)
 
 
 @pytest.mark.parametrize("trials", [SOME, MANY])
@@ -135,9 +129,8 @@ def test_bounded_sums_keep_their_claim(unit: Unit, trials: int) -> None:
             for i, column in enumerate(columns)
         ]
         sides.append(_release(sums, mechanisms))
-    evidence = empirical_epsilon(*sides, trials=trials, confidence=SURE)
-    assert not evidence.contradicts(1.0), str(evidence)
-    assert evidence.epsilon > 0.1, str(evidence)
+    # It finds about 0.7, give or take 0.1.
+    check_claim(lambda: empirical_epsilon(*sides, trials=trials, confidence=SURE), 1.0, least=0.2)
 
 
 @pytest.mark.parametrize("trials", [3000, pytest.param(16_000, marks=pytest.mark.slow)])
@@ -149,9 +142,9 @@ def test_choices_keep_their_claim(selection: Selection, trials: int) -> None:
     def repeat(scores: np.ndarray) -> Draw:
         return lambda trials: np.array([choose(scores, mechanism) for _ in range(trials)])
 
-    evidence = empirical_epsilon(repeat(before), repeat(after), trials=trials, confidence=SURE)
-    assert not evidence.contradicts(1.0), str(evidence)
-    assert evidence.epsilon > 0.1, str(evidence)
+    sides = repeat(before), repeat(after)
+    # It finds about 0.55 and, of the exponential mechanism, 0.25, give or take 0.07.
+    check_claim(lambda: empirical_epsilon(*sides, trials=trials, confidence=SURE), 1.0, least=0.05)
 
 
 @pytest.mark.parametrize("trials", [SOME, MANY])
@@ -178,11 +171,9 @@ def test_samples_keep_their_amplified_claim(unit: Unit, trials: int) -> None:
 
         return draw
 
-    evidence = empirical_epsilon(
-        release(np.array([*without, 1])), release(neighbour), trials=trials, confidence=SURE
-    )
-    assert not evidence.contradicts(0.9), str(evidence)
-    assert evidence.epsilon > 0.0, str(evidence)
+    sides = release(np.array([*without, 1])), release(neighbour)
+    # It finds about 0.55, give or take 0.03.
+    check_claim(lambda: empirical_epsilon(*sides, trials=trials, confidence=SURE), 0.9, least=0.1)
 
 
 def test_audits_that_make_no_sense_are_refused() -> None:

@@ -123,10 +123,15 @@ def reach(loss: PrivacyLoss, spend: Finite) -> float:
 
 @pytest.mark.parametrize("spend", [PureDP(1), ZCDP("1/2")], ids=str)
 def test_greedy_searches_are_followed_too(spend: Finite) -> None:
+    """No loss is above the claim; and choices are read and tell something, in most runs of four releases."""
     limit = float(spend.amounts[0]) * (1 + 1e-9)
-    losses = attack(400, spend, Unit.ADD_REMOVE, 4, privbayes)[0]
-    assert any(loss.choices for loss in losses)  # choices are read, and tell something
-    assert all(reach(loss, spend) <= limit for loss in losses)
+
+    def tells() -> bool:
+        losses = attack(400, spend, Unit.ADD_REMOVE, 4, privbayes)[0]
+        assert all(reach(loss, spend) <= limit for loss in losses)
+        return any(loss.choices for loss in losses)
+
+    assert within_attempts(tells, 10)
 
 
 @pytest.mark.parametrize("unit", [Unit.ADD_REMOVE, PERSON], ids=str)

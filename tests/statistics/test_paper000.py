@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from _distances import compare_cpts
-from chance import first_is_quick
+from chance import SURE, check_claim, first_is_quick
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
 from discreet.judge.experiments.empirical_epsilon import Draw, empirical_epsilon
@@ -226,15 +226,13 @@ def test_algorithm_1_trusts_the_sample_by_its_budget_only_as_printed() -> None:
     airlock = open_airlock(network.sample(4000, rng=3).arrow(), network.schema, budget=PureDP(10**9))
     weights = [Table(f, count_rows(network, 4000, 3, f).astype(float)) for f in network.dag.families()]
     exact = [table.normalise(table.axes[-1]) for table in weights]
-    errors = {
-        kind: compare_cpts(
-            network.dag,
-            exact,
-            dependent(airlock, network.dag, spend=10**6, rate="0.01", weights=kind).cpts,  # type: ignore[arg-type]
-            weights=weights,
-        )
-        for kind in ("paper", "inverse-variance")
-    }
+
+    def error(kind: str) -> float:
+        learned = dependent(airlock, network.dag, spend=10**6, rate="0.01", weights=kind)  # type: ignore[arg-type]
+        return float(compare_cpts(network.dag, exact, learned.cpts, weights=weights))
+
+    # As printed it is off by 0.012, give or take 0.002 with the secret sample; the mean of four by half of that.
+    errors = {kind: np.mean([error(kind) for _ in range(4)]) for kind in ("paper", "inverse-variance")}
     assert errors["inverse-variance"] < errors["paper"] / 3
 
 
@@ -287,7 +285,7 @@ def test_the_predicted_error_is_about_the_measured_one(name: str) -> None:
     counts = [Table(f, count_rows(network, 5000, 9, f).astype(float)) for f in network.dag.families()]
     frequencies = [table.normalise(table.axes[-1]) for table in counts]
     measured, predicted = [], []
-    for _ in range(4):
+    for _ in range(8):
         learned = LEARNERS[name](airlock, network.dag, spend=2)
         assert learned.provenance is not None
         measured.append(compare_cpts(network.dag, frequencies, learned.cpts, weights=counts))
@@ -342,12 +340,9 @@ def test_learners_keep_their_claim(name: str, unit: str, trials: int) -> None:
     """One row in cells that are empty without it; it lies in every table."""
     one = {"a": ["no", "yes"], "b": ["low", "high"]}
     other = {"a": ["no"], "b": ["low"]} if unit == "add-remove" else {"a": ["no", "no"], "b": ["low", "low"]}
-    evidence = empirical_epsilon(
-        release(one, unit, LEARNERS[name], "3"),
-        release(other, unit, LEARNERS[name], "3"),
-        trials=trials,
-        confidence=1 - 1e-6,
+    sides = release(one, unit, LEARNERS[name], "3"), release(other, unit, LEARNERS[name], "3")
+    check_claim(
+        lambda: empirical_epsilon(*sides, trials=trials, confidence=SURE),
+        3.0,
+        least=0.3 if trials > 1000 else -1.0,  # few runs see nothing of a loss that is within the claim
     )
-    assert not evidence.contradicts(3.0), str(evidence)
-    if trials > 1000:
-        assert evidence.epsilon > 0.3, str(evidence)

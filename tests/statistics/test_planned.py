@@ -170,7 +170,7 @@ def test_refusals_spend_nothing(options: dict[str, Any], error: type[DiscreetErr
 # Less error
 
 
-@pytest.mark.parametrize(("name", "runs"), [("asia", 12), ("sachs", 4), ("child", 4), ("alarm", 4)])
+@pytest.mark.parametrize(("name", "runs"), [("asia", 16), ("sachs", 4), ("child", 4), ("alarm", 4)])
 def test_the_error_is_below_that_of_even_shares_at_twice_the_budget(name: str, runs: int) -> None:
     """It needs about a third to a sixth of the budget: against twice of it, the means are 6 deviations apart."""
     network = examples.load(name)
@@ -202,13 +202,19 @@ def test_a_graph_that_lacks_edges_is_not_believed_against_the_data(name: str) ->
 
 @pytest.mark.parametrize("name", ["sachs", "alarm"])
 def test_the_predicted_error_is_about_the_one_that_is_made(name: str) -> None:
-    """The noise's part, at a budget where it dominates what the sample of rows is off by."""
+    """The noise's part, at a budget where it dominates what the sample of rows is off by.
+
+    One release is off by a twelfth, the mean of four by half of that: half of the prediction is ten deviations away.
+    """
     network = examples.load(name)
     airlock = open_rows(network, 10_000, 4)
-    learned = planned(airlock, network.dag, spend="1/4")
-    assert learned.provenance is not None
-    predicted = np.mean(list(learned.provenance.predicted_error.values()))
-    assert 0.5 < predicted / mean_error(network, learned) < 2.0
+    predicted, made = [], []
+    for _ in range(4):
+        learned = planned(airlock, network.dag, spend="1/4")
+        assert learned.provenance is not None
+        predicted.append(np.mean(list(learned.provenance.predicted_error.values())))
+        made.append(mean_error(network, learned))
+    assert 0.5 < np.mean(predicted) / np.mean(made) < 2.0
 
 
 # The claimed loss

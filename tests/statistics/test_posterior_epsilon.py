@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from chance import SURE, first_is_quick
+from chance import SURE, check_claim, first_is_quick
 from discreet.core.counter import TrueCounts
 from discreet.core.mechanism import calibrate_counts
 from discreet.core.noise import add_noise
@@ -81,11 +81,9 @@ def specify(kind: str, unit: Unit, nodes: int) -> PosteriorDraw:
 @pytest.mark.parametrize("unit", first_is_quick(ROW_UNITS))
 @pytest.mark.parametrize("mechanism", [perturbed, transformed])
 def test_perturbation_keeps_its_claim(mechanism: object, unit: Unit) -> None:
-    evidence = empirical_epsilon(
-        mechanism(ONE, unit), mechanism(OTHER[unit], unit), trials=12_000, confidence=SURE
-    )
-    assert not evidence.contradicts(EPSILON), str(evidence)
-    assert evidence.epsilon > 0.5, str(evidence)
+    sides = mechanism(ONE, unit), mechanism(OTHER[unit], unit)
+    # It finds about 1.7 and 1.3, give or take 0.03.
+    check_claim(lambda: empirical_epsilon(*sides, trials=12_000, confidence=SURE), EPSILON, least=0.5)
 
 
 @pytest.mark.parametrize("unit", ROW_UNITS)

@@ -137,10 +137,10 @@ def test_consistent_tables_beat_printed_ones() -> None:
     sample = asia.sample(4000, rng=4)
     truth, sizes = sample.codes(), asia.schema.sizes
     airlock = open_airlock(sample.arrow(), asia.schema, budget=PureDP(10**6), unit="replace-one")
-    # The graph is the same for all, so that only the tables differ; between 24 and 24 runs lie 6 deviations or more.
+    # The graph is the same for all, so that only the tables differ; between 32 and 32 runs lie 7 deviations.
     graph = privbayes(airlock, spend=10**5, k=3, rng=0).dag
     errors = {}
     for estimation in ("consistent", "printed"):
-        found = [privbayes(airlock, spend="1/20", start=graph, estimation=estimation) for _ in range(24)]
+        found = [privbayes(airlock, spend="1/20", start=graph, estimation=estimation) for _ in range(32)]
         errors[estimation] = np.mean([np.log(_error(network, truth, sizes, 4000)) for network in found])
     assert errors["consistent"] < errors["printed"]

@@ -45,22 +45,25 @@ def learn(airlock: Any) -> float:
 def test_a_search_publishes_a_rare_outcome_as_often_as_it_occurs(
     airlock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One release varies by 0.5 %, so 3 % off is six deviations; without the mend it says 10.8 %, give or take 0.2."""
+    """One release varies by 0.5 %, so 3 % off is six deviations; without the mend it says 10.6 %, give or take 0.4."""
     assert abs(learn(airlock) - 0.076) < 0.03
-    assert abs(privbayes(airlock, spend=1, k=2, rows=ROWS).probability({"status": "1"}) - 0.076) < 0.028
+    assert abs(privbayes(airlock, spend=1, k=2, rows=ROWS).probability({"status": "1"}) - 0.076) < 0.03
     monkeypatch.setattr(smoothing, "restore_margins", lambda tables, agreed: tables)
-    assert within_attempts(lambda: learn(airlock) > 0.1), "the twin without the mend is found out"
+    assert within_attempts(lambda: learn(airlock) > 0.098), "the twin without the mend is found out"
 
 
 def test_the_even_split_keeps_a_rare_outcome_if_told_to(airlock: Any) -> None:
-    """One release varies by 0.4 % with the mend; as printed it says 29 %, give or take 0.3."""
+    """One release varies by 0.6 % with the mend; as printed it says 18.5 %, give or take 0.4.
+
+    The margin of 2,500 cells with noise of scale 6/ε, from the tables of a, b and both, has that deviation at ε = 3.
+    """
     graph = dc.DAG(("a", "b", "status"), ((), (), ("a", "b")))
 
     def learn_evenly(margins: str) -> float:
-        return float(independent(airlock, graph, spend=1, margins=margins).probability({"status": "1"}))  # type: ignore[arg-type]
+        return float(independent(airlock, graph, spend=3, margins=margins).probability({"status": "1"}))  # type: ignore[arg-type]
 
-    assert abs(learn_evenly("noisy") - 0.076) < 0.03
-    assert learn_evenly("paper") > 0.2, "the twin without the mend is found out"
+    assert abs(learn_evenly("noisy") - 0.076) < 0.04
+    assert learn_evenly("paper") > 0.15, "the twin without the mend is found out"
     with pytest.raises(TableError, match="'paper' or 'noisy', not 'kept'"):
         learn_evenly("kept")
 

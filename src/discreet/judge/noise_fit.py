@@ -29,6 +29,8 @@ Noise = DiscreteLaplace | DiscreteGaussian | NoiseSum
 
 HISTOGRAM = 200
 """From so many draws on, their histogram is tested as well."""
+EXPECTED = 20.0
+"""So many draws are expected in each cell of a histogram, so that χ² is its law."""
 CONVOLVED = 2**16
 """The law of a sum is worked out exactly while it has at most so many values."""
 ROUNDING = 1e-10
@@ -111,16 +113,34 @@ def fit_draws(drawn: Integers, law: Noise) -> list[float]:
 
 
 def fit_law(draws: npt.ArrayLike, law: Law) -> float:
-    """The p-value of Pearson's χ² for integer draws against a law, in cells that expect at least 20 draws."""
+    """The p-value of Pearson's χ² for integer draws against a law, in cells that expect at least 20 draws.
+
+    Neighbours are taken together until they do: of a wide law every number by itself is rare, the statistic then varies
+    by more than χ² does, and sound noise would be accused too often.
+    """
     found = np.asarray(draws).ravel()
-    share = min(0.1, 20.0 / found.size)
+    share = min(0.1, EXPECTED / found.size)
     low, high = int(law.quantile(share)), int(law.quantile(1.0 - share))
     if high - low < 3:
         raise MechanismError(f"{found.size} draws of {law} fall into too few cells for a test of fit")
     inner = np.arange(low + 1, high)
     expected = found.size * np.concatenate([[law.cdf(low)], law.pmf(inner), [law.survival(high - 1)]])
     observed = np.bincount(np.clip(found, low, high) - low, minlength=expected.size)
+    starts = _join_cells(expected)
+    expected, observed = np.add.reduceat(expected, starts), np.add.reduceat(observed, starts)
     return chi_squared_tail(float(((observed - expected) ** 2 / expected).sum()), expected.size - 1)
+
+
+def _join_cells(expected: npt.NDArray[np.float64]) -> list[int]:
+    """Where cells begin that hold at least `EXPECTED` draws, from the left; what is left over joins the last."""
+    summed = np.cumsum(expected)
+    starts = [0]
+    while True:
+        before = summed[starts[-1] - 1] if starts[-1] else 0.0
+        after = int(np.searchsorted(summed, before + EXPECTED * (1 - 1e-9))) + 1
+        if after >= len(summed) or summed[-1] - summed[after - 1] < EXPECTED * (1 - 1e-9):
+            return starts
+        starts.append(after)
 
 
 def fit_sum(drawn: Integers, law: Noise) -> tuple[float, float]:
