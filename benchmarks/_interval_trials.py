@@ -7,7 +7,7 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -205,6 +205,31 @@ class Setting:
 
     def __str__(self) -> str:
         return f"{self.learner} {self.name} {self.rows or 'all'} {self.amount}"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How often the intervals of a setting hold, give or take how much, and their width in terms of the oracle's."""
+
+    share: float
+    doubt: float
+    ratio: float
+
+
+def find_doubt(tables: Mapping[int, Sequence[float]]) -> float:
+    """The standard error of the share of intervals that hold, from one list of ones and zeros for each table.
+
+    Questions to one release share its noise, and releases of one table its rows: so tables are counted, not questions.
+    If h_t of m_t intervals of each of T tables hold, the share is s = Σ h_t / Σ m_t, and its error
+
+        √(T/(T − 1) · Σ (h_t − s·m_t)²) / Σ m_t   [Cochran 1977, Sec. 2.11].
+    """
+    sums = np.array([[sum(found), len(found)] for found in tables.values() if found], dtype=np.float64)
+    if len(sums) < 2:
+        return math.nan
+    held, asked = sums.T
+    off = held - held.sum() / asked.sum() * asked
+    return float(math.sqrt(len(sums) / (len(sums) - 1) * (off**2).sum()) / asked.sum())
 
 
 def cover(setting: Setting, release: int, questions: int = 16) -> list[list[float]]:

@@ -3,7 +3,8 @@
 1. Guaranteed intervals after an adaptive search, pure ε and ρ: all cells of all margins of all measured tables at once,
    and random questions about three attributes that no table holds. Two planted rules must be caught.
 2. Calibrated intervals at many settings, each held against its own truth; refused questions are counted apart. The
-   settings of `CHOSEN` were looked at when constants were chosen, those of `UNSEEN` were not. Likewise, after a search,
+   settings of `CHOSEN` were looked at when constants were chosen, those of `UNSEEN` were not. What is wrong comes
+   together in a release, so each share has a standard error over tables. Likewise, after a search,
    for questions that no measured table holds, and where noise is large and only a triple was not measured.
 3. Widths, against an oracle that knows the noise level and the truth.
 4. Times on adult, and with a graph of Alarm's size.
@@ -28,6 +29,8 @@ from _interval_adversary import rate_misses
 from _interval_pairs import SETTINGS, cover_triple
 from _interval_plans import PLANS, compare_widths
 from _interval_trials import (
+    AGAIN,
+    Held,
     Setting,
     ask_any,
     ask_measured,
@@ -35,6 +38,7 @@ from _interval_trials import (
     check_margins,
     cover,
     cover_beyond,
+    find_doubt,
     find_truth,
     holds,
     learn,
@@ -45,6 +49,8 @@ from credal import measure_exact
 from discreet.networks import examples
 from discreet.networks.intervals import Intervals, Whose
 
+RELEASES = 60
+"""Of each setting of calibrated intervals: what one release gets wrong comes together, so it takes many."""
 PARTS = ("guaranteed", "planted", "calibrated", "beyond", "pairs", "world", "times", "exact", "plan")
 GUARANTEE = ("compute/bounds/counting.py", "compute/region/*.py")
 """The sources of guaranteed intervals of the table: a change of others leaves their trials as they are."""
@@ -89,6 +95,9 @@ UNSEEN = (
     Setting("adult", 0, "1", "adaptive", few=True),
     Setting("child", 10_000, "5", "adaptive", few=True),
     Setting("child", 5_000, "r0.05", "adaptive", few=True),
+    Setting("child", 5_000, "0.3", "adaptive", few=True),
+    Setting("nltcs", 0, "0.3", "adaptive", few=True),
+    Setting("titanic", 0, "1", "adaptive"),
 )
 
 CHOSEN_BEYOND = (
@@ -132,7 +141,7 @@ def main() -> None:
         "guaranteed": lambda: measure_guaranteed(sure, 20 if quick else 1000),
         "planted": lambda: measure_planted(40 if quick else 400),
         "calibrated": lambda: measure_calibrated(
-            trials, 2 if quick else 15, (CHOSEN[1], UNSEEN[6]) if quick else None
+            trials, 2 if quick else RELEASES, (CHOSEN[1], UNSEEN[6]) if quick else None
         ),
         "beyond": lambda: measure_beyond(trials, 1 if quick else 9, quick=quick),
         "pairs": lambda: measure_pairs(trials, 5 if quick else 100),
@@ -220,12 +229,13 @@ def measure_calibrated(
     ]
     given = [line for line in found if line is not None]
     return {
-        "coverage_calibrated_min": min(share for share, _ in given),
-        "coverage_calibrated_max": max(share for share, _ in given),
+        "coverage_calibrated_min": min(found.share for found in given),
+        "coverage_calibrated_max": max(found.share for found in given),
+        "coverage_calibrated_doubt": max(found.doubt for found in given),
         "settings_calibrated": float(len(given)),
         "settings_refused": float(len(found) - len(given)),
-        "width_over_oracle": float(np.median([ratio for _, ratio in given])),
-        "width_over_oracle_max": max(ratio for _, ratio in given),
+        "width_over_oracle": float(np.median([found.ratio for found in given])),
+        "width_over_oracle_max": max(found.ratio for found in given),
     }
 
 
@@ -237,10 +247,11 @@ def measure_beyond(trials: Trials, releases: int, *, quick: bool) -> dict[str, f
     ]
     given = [line for line in found if line is not None]
     return {
-        "coverage_beyond_min": min(share for share, _ in given),
-        "coverage_beyond_max": max(share for share, _ in given),
+        "coverage_beyond_min": min(found.share for found in given),
+        "coverage_beyond_max": max(found.share for found in given),
+        "coverage_beyond_doubt": max(found.doubt for found in given),
         "settings_beyond_refused": float(len(found) - len(given)),
-        "width_beyond_over_oracle": float(np.nanmedian([ratio for _, ratio in given])),
+        "width_beyond_over_oracle": float(np.nanmedian([found.ratio for found in given])),
     }
 
 
@@ -268,14 +279,17 @@ def measure_pairs(trials: Trials, releases: int) -> dict[str, float]:
 
 def _measure_setting(
     trials: Trials, setting: Setting, releases: int, *, seen: bool, beyond: bool = False
-) -> tuple[float, float] | None:
-    """The share of intervals that hold and the width in terms of the oracle's; None if nearly all were refused."""
+) -> Held | None:
+    """How often the intervals of a setting hold and how wide they are; None if nearly all were refused."""
     part: list[list[float]] = []
+    tables: dict[int, list[float]] = {}
     count = max(2, releases // 3) if setting.few else releases
     what, ask = ("beyond", cover_beyond) if beyond else ("calibrated", cover)
     with progress(f"{what} {setting}", count) as advance:
         for k in range(count):
-            part += trials.fill(f"{what}/{setting}/{k}", lambda: ask(setting, k))  # noqa: B023
+            found = trials.fill(f"{what}/{setting}/{k}", lambda: ask(setting, k))  # noqa: B023
+            tables.setdefault(k // AGAIN, []).extend(line[0] for line in found if line[0] >= 0)
+            part += found
             advance()
     lines = np.array(part).reshape(-1, 4)
     given = lines[lines[:, 0] >= 0]
@@ -283,13 +297,13 @@ def _measure_setting(
     ratio = _compare_widths(given) if len(given) else np.nan
     enough = len(given) >= max(4, len(lines) / 10)
     print(
-        f"{what} {setting!s:<28}: {'seen' if seen else 'unseen'}, {len(lines)} asked, "
-        f"{1 - len(given) / max(len(lines), 1):.2f} refused, {share:.3f} hold, "
+        f"{what} {setting!s:<28}: {'seen' if seen else 'unseen'}, {count} releases, {len(lines)} asked, "
+        f"{1 - len(given) / max(len(lines), 1):.2f} refused, {share:.3f} ± {find_doubt(tables):.3f} hold, "
         f"width {np.median(given[:, 1]) if len(given) else np.nan:.4f}, {ratio:.2f} of the oracle's"
         f"{'' if enough else '   refused'}",
         flush=True,
     )
-    return (share, ratio) if enough else None
+    return Held(share, find_doubt(tables), ratio) if enough else None
 
 
 def measure_world(releases: int) -> dict[str, float]:

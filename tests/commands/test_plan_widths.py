@@ -6,10 +6,12 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import discreet as dc
 from discreet.doors.cli import main
+from discreet.judge.supposed import suppose
 from discreet.judge.widths import predict_width, read_loosely
 
 
@@ -32,6 +34,41 @@ def test_a_predicted_width_is_that_of_a_release(files: tuple[str, str]) -> None:
     for kind, width in (("guaranteed", predicted.guaranteed), ("calibrated", predicted.calibrated)):
         low, high = made.query("lung", {"smoke": "yes"}, intervals=kind).interval("yes")
         assert high - low == pytest.approx(width, rel=0.25)
+
+
+def test_rows_that_follow_a_graph_keep_even_shares() -> None:
+    """Every level of every attribute of Child is as frequent as any other, and no arrow is without a dependence."""
+    child = dc.examples.load("child")
+    preview = dc.plan(child.schema, child.dag, epsilon=1, rows=50_000)
+    supposed = suppose(preview.network, preview.rows)
+    known = supposed.provenance
+    assert known is not None
+    for found in known.measurements:
+        assert found.noisy.total() == pytest.approx(50_000, abs=1)
+        for name in found.axes:
+            even = np.full(child.schema[name].size, 50_000 / child.schema[name].size)
+            assert found.noisy.project([name]).values == pytest.approx(even, abs=found.cells / even.size + 1)
+    for cpt in supposed.cpts:
+        assert cpt.values.sum(axis=-1) == pytest.approx(np.ones(cpt.values.shape[:-1]))
+        for axis in range(cpt.values.ndim - 1):
+            assert np.ptp(cpt.values, axis=axis).max() > 0.05
+    for name in child.schema.names:
+        even = np.full(child.schema[name].size, 1 / child.schema[name].size)
+        assert supposed.query(name, intervals="none").probabilities == pytest.approx(even)
+
+
+def test_what_is_not_known_of_parents_widens_the_prediction() -> None:
+    """Along a chain the width of a release is that predicted, of rows that follow the graph; even rows predict half."""
+    schema = dc.Schema.of({name: ["x", "y", "z"] for name in "abcd"})
+    dag = dc.DAG(tuple("abcd"), ((), ("a",), ("b",), ("c",)))
+    preview = dc.plan(schema, dag, epsilon=1, rows=30_000)
+    predicted = predict_width(preview, "P(d | a=x)").guaranteed
+    even = preview.network.query("d", {"a": "x"}, intervals="guaranteed")
+    rows = suppose(preview.network, 30_000).sample(30_000, rng=1).arrow()
+    made = dc.release(rows, schema, dag, epsilon=1).query("d", {"a": "x"}, intervals="guaranteed")
+    assert predicted is not None
+    assert np.ptp([made.lower, made.upper], axis=0).max() == pytest.approx(predicted, rel=0.25)
+    assert np.ptp([even.lower, even.upper], axis=0).max() < 0.7 * predicted
 
 
 def test_the_budget_for_a_width_buys_it(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:

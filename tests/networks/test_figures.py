@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from _interval_trials import find_doubt
 from chance import SURE
 from discreet.doors.cli import main
 from discreet.judge.tails import bound_share_above, bound_share_below
@@ -159,6 +160,22 @@ def test_calibrated_means_hold_as_often_as_they_say() -> None:
         hits += low <= truth <= high
     assert bound_share_above(hits, trials, 1 - SURE) > 0.95
     assert bound_share_below(hits, trials, 1 - SURE) < 0.97
+
+
+def test_questions_that_share_their_noise_make_a_share_no_surer() -> None:
+    """The benchmark's error of a coverage counts tables: 48 answers that stand or fall together are worth one."""
+    alone = {k: [float(k % 20 > 0)] for k in range(40)}
+    expected = math.sqrt(0.95 * 0.05 / 39)
+    assert find_doubt(alone) == pytest.approx(expected)
+    assert find_doubt({k: 48 * held for k, held in alone.items()}) == pytest.approx(expected)
+    rng = np.random.default_rng(5)
+    shares, doubts = [], []
+    for _ in range(400):  # tables of unequal size, whose own coverage varies
+        tables = {k: list(rng.random(rng.integers(1, 60)) < rng.beta(19.0, 1.0)) for k in range(30)}
+        shares.append(np.concatenate(list(tables.values())).mean())
+        doubts.append(find_doubt(tables))
+    assert np.mean(doubts) == pytest.approx(np.std(shares), rel=0.15)
+    assert math.isnan(find_doubt({0: [1.0], 1: []}))
 
 
 @pytest.mark.parametrize("coverage", [0.9, 0.95])

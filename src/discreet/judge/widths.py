@@ -1,7 +1,8 @@
 """How wide the intervals of a release would be, before anything is paid; and the budget that buys a width.
 
 The learner runs on made-up rows that are spread evenly (see `learning.rehearsal`), and what it would publish is asked.
-Real shares are not even: an answer given something rare has fewer rows behind it and a wider interval, in proportion.
+On a graph the answers are those of rows that follow it, with shares as even (see `supposed`). Real shares are not even:
+an answer given something rare has fewer rows behind it and a wider interval, in proportion.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from typing import Any
 import numpy as np
 
 from discreet.judge.preview import Preview
+from discreet.judge.supposed import suppose
 from discreet.networks.answer import Answer
 from discreet.networks.intervals import Intervals
 from discreet.networks.network import Network
+from discreet.networks.provenance import Provenance
 from discreet.networks.written import WrittenFigure, parse
 from discreet.values.errors import DiscreetError, QueryError
 from discreet.values.measurement import Measurement
@@ -60,7 +63,7 @@ class Width:
 
 def predict_width(preview: Preview, question: str) -> Width:
     """How wide the intervals of an answer would be, if shares are about even."""
-    network, note = _measure_together(preview.network, question)
+    network, note = _prepare(preview, question)
     guaranteed, _ = _find_width(network, question, Intervals.GUARANTEED)
     calibrated, reason = _find_width(network, question, Intervals.CALIBRATED)
     notes = [note, _tell_share(network, question), "" if calibrated is not None else reason.split(";")[0]]
@@ -81,7 +84,7 @@ def find_budget(
         raise QueryError(f"a width lies between 0 and 1, such as 0.02, not {width}")
 
     def enough(amount: Fraction) -> bool:
-        network, _ = _measure_together(rehearse(amount).network, question)
+        network, _ = _prepare(rehearse(amount), question)
         found, _ = _find_width(network, question, kind)
         return found is not None and found <= width
 
@@ -134,16 +137,22 @@ def _find_width(network: Network, question: str, kind: Intervals) -> tuple[float
     return float(spread.max() if isinstance(found, Answer) else spread), ""
 
 
-def _measure_together(network: Network, question: str) -> tuple[Network, str]:
-    """The network, as if a search had measured the question's attributes in place of others of as many."""
-    known = network.provenance
+def _prepare(preview: Preview, question: str) -> tuple[Network, str]:
+    """The network that is asked, and what it takes for granted: that of a given graph, or of a search."""
+    known = preview.network.provenance
     assert known is not None
+    if "batches" in known.details or "structure" in known.details:
+        return _measure_together(preview.network, known, question)
+    return suppose(preview.network, preview.rows), ""
+
+
+def _measure_together(network: Network, known: Provenance, question: str) -> tuple[Network, str]:
+    """The network, as if a search had measured the question's attributes in place of others of as many."""
     asked = parse(read_loosely(question, network.schema))
     first = asked.first if isinstance(asked, WrittenFigure) else asked
     named = {*first.targets, *first.event, *first.given, *first.excluded}
     axes = tuple(name for name in network.schema.names if name in named)
-    searched = "batches" in known.details or "structure" in known.details
-    if not searched or not axes or network._intervals.table().answers(axes):
+    if not axes or network._intervals.table().answers(axes):
         return network, ""
     alike = [table for table in known.measurements if len(table.axes) >= min(len(axes), 2)]
     if not alike:
@@ -163,9 +172,8 @@ def _tell_share(network: Network, question: str) -> str:
     """How many of the rows are taken to have what is given; with fewer the interval is wider in proportion."""
     asked = parse(read_loosely(question, network.schema))
     first = asked.first if isinstance(asked, WrittenFigure) else asked
-    schema, share = network.schema, 1.0
-    for name, levels in first.list_evidence(schema).items():
-        share *= (1 if isinstance(levels, str) else len(levels)) / schema[name].size
+    given = first.list_evidence(network.schema)
+    share = network.probability(given) if given else 1.0
     if share == 1.0:
         return ""
     return f"if {share:.2g} of the rows have what is given; with fewer it is wider in proportion"
