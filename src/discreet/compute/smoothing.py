@@ -45,8 +45,6 @@ TINY = 1e-5
 """A factor below this says no more than this in a mean of logarithms."""
 SWEEPS = 4
 """How often a margin and the sums of the conditionals are restored in turn; each leaves a small part of the gap."""
-KNOWN = 0.1
-"""A marginal of which noise explains less than this part is taken at its word."""
 NEVER = 1e-12
 """No conditional probability is raked below this."""
 
@@ -196,17 +194,6 @@ def measure_spread(noisy: Array, expected: Array, variance: float, deviations: f
         5.0 * expected.size
     )
     return max(float(excess / (trust * expected).sum()), 1.0)
-
-
-def doubt_margin(sums: Array, noise: float) -> float:
-    """What a marginal with this noise in each level gives up of its distance d from 1/K: q = (K − 3)·V/d².
-
-    That is the part of least squared error [James and Stein 1961]. Below KNOWN nothing is given up, and beyond it
-    (q − KNOWN)/(1 − KNOWN), so that what is known well stays as it is.
-    """
-    beyond = float(((sums - 1.0 / sums.size) ** 2).sum())
-    part = (sums.size - 3) * noise / beyond if beyond > 0 else 0.0
-    return min(max((part - KNOWN) / (1.0 - KNOWN), 0.0), 1.0)
 
 
 def _shrink_singles(
