@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.compute.tempering import doubt_margin, measure_unevenness, temper
+from discreet.compute.smoothing import doubt_margin, measure_unevenness, temper
 
 
 def test_a_marginal_gives_up_what_noise_explains_of_it() -> None:
@@ -27,38 +27,44 @@ def test_a_marginal_gives_up_what_noise_explains_of_it() -> None:
     assert doubt_margin(np.full(5, 0.2), 0.01) == 0.0, "nothing to give up"
 
 
-def draw_sums(truths: list[np.ndarray], variance: float, rng: np.random.Generator) -> list[np.ndarray]:
-    """Marginals with noise in each level; they go on summing up to 1, as tables do that agree on their total."""
-    noisy = [true + rng.normal(0.0, variance**0.5, true.size) for true in truths]
-    return [found + (1.0 - found.sum()) / found.size for found in noisy]
+def draw_tables(share: float, nodes: int, variance: float, rng: np.random.Generator) -> list[np.ndarray]:
+    """Noisy tables of two independent attributes each, all of one unevenness, the likeliest level anywhere."""
+    tables = []
+    for k in range(nodes):
+        one, two = (
+            share**0.5 * np.eye(levels)[rng.integers(levels)] + (1.0 - share**0.5) / levels
+            for levels in (2 + k % 4, 3)
+        )
+        tables.append(np.outer(one, two) + rng.laplace(0.0, (variance / 2.0) ** 0.5, (one.size, two.size)))
+    return tables
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 1.0])
-def test_unevenness_is_found_where_no_single_marginal_shows_it(share: float) -> None:
-    """700 nodes, each level off by 0.8: one marginal says nothing, all together say how uneven they are."""
+def test_unevenness_is_found_where_no_single_table_shows_it(share: float) -> None:
+    """700 tables, each cell off by 0.5 of all rows: one says nothing, all together say how uneven they are."""
     rng = np.random.default_rng(3)
-    truths = []
-    for k in range(700):
-        levels = 2 + k % 4
-        one = np.zeros(levels)
-        one[rng.integers(levels)] = 1.0
-        truths.append(share**0.5 * one + (1.0 - share**0.5) / levels)
-    found = [measure_unevenness(draw_sums(truths, 0.64, rng), [0.64] * 700) for _ in range(60)]
+    found = [measure_unevenness(draw_tables(share, 700, 0.25, rng), [0.25] * 700) for _ in range(40)]
     assert np.mean(found) == pytest.approx(share, abs=0.15)
 
 
-def test_unevenness_without_noise_is_the_mean_of_all_nodes() -> None:
-    sure, even = np.array([1.0, 0.0]), np.full(4, 0.25)
-    assert measure_unevenness([sure, sure], [0.0, 0.0]) == pytest.approx(1.0)
-    assert measure_unevenness([even, np.ones(1)], [0.0, 0.0]) == 0.0
-    assert 0.2 < measure_unevenness([sure, even], [0.0, 0.0]) < 0.8
-    assert measure_unevenness([np.ones(1)], [0.0]) == measure_unevenness([], []) == 0.0
+def test_a_table_that_is_all_noise_leaves_it_open() -> None:
+    rng = np.random.default_rng(4)
+    found = [measure_unevenness(draw_tables(0.0, 1, 1e4, rng), [1e4]) for _ in range(20)]
+    assert np.allclose(found, 0.5, atol=0.05)
+    assert measure_unevenness([np.ones(1)], [0.0]) == measure_unevenness([], []) == 0.5
+
+
+def test_unevenness_without_noise_is_that_of_the_tables() -> None:
+    sure, even = np.eye(4)[0].reshape(2, 2), np.full((4, 3), 1.0 / 12.0)
+    assert measure_unevenness([sure] * 200, [0.0] * 200) > 0.98
+    assert measure_unevenness([even] * 200, [0.0] * 200) < 0.02
+    assert 0.2 < measure_unevenness([sure, even] * 100, [0.0] * 200) < 0.8
 
 
 def test_unevenness_stays_between_its_ends_whatever_noise_does() -> None:
     rng = np.random.default_rng(8)
     for scale in (1e-12, 1.0, 1e12):
-        found = [rng.normal(0.0, scale, levels) for levels in (2, 3, 40)]
+        found = [rng.normal(0.0, scale, shape) for shape in ((2,), (3, 2), (40, 1, 3))]
         assert 0.0 <= measure_unevenness(found, [scale**2] * 3) <= 1.0
 
 

@@ -25,8 +25,13 @@ import numpy as np
 
 from discreet.compute.consistency import find_intersections, project_on_simplex, reconcile, weigh_by_precision
 from discreet.compute.contraction import Margin
-from discreet.compute.smoothing import measure_spread, rake_conditionals, shrink_counts
-from discreet.compute.tempering import measure_unevenness, temper
+from discreet.compute.smoothing import (
+    measure_spread,
+    measure_unevenness,
+    rake_conditionals,
+    shrink_counts,
+    temper,
+)
 from discreet.values.errors import TableError, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.measurement import DiscreteLaplace, Measurement
@@ -265,11 +270,14 @@ def _rake(task: _Task, state: _State, goals: Sequence[Array | None]) -> _State:
 
 
 def _temper(task: _Task, state: _State, errors: Sequence[float]) -> tuple[Array, ...]:
-    """The conditionals, those that are little but noise moved towards simpler ones; see `tempering`."""
+    """The conditionals, those that are little but noise moved towards simpler ones; see `temper`."""
     nodes = range(len(task.dag))
     sums = [_sum_parents(task.read(state.agreed, k)) / state.total for k in nodes]
     noises = [_vary(task, task.dag.nodes[k]) / sums[k].size / state.total**2 for k in nodes]
-    uneven = measure_unevenness(sums, noises)
+    shares = [found.noisy / state.total for found in task.sets]
+    uneven = measure_unevenness(
+        [*sums, *shares], [*noises, *(found.variance / state.total**2 for found in task.sets)]
+    )
     return tuple(
         temper(state.cpts[k], _read_margin(task, state, k), sums[k], noises[k], errors[k], uneven)
         for k in nodes
