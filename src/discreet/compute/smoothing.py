@@ -216,16 +216,18 @@ def temper(cpt: Array, margin: Array, sums: Array, noise: float, error: float, u
     (`doubt_margin`). Conditionals give up as much of their distance from the marginal. Where their predicted error e
     nears √(2/π), the most that it can be, they and the marginal give up (e√(π/2) − 0.6)/0.3 of their distance from the
     uniform one [measured]. All of this is right if levels are about as frequent, and wrong if one is nearly sure: so
-    both take the factor 1 − u, u being how uneven all noisy tables are (`measure_unevenness`).
+    both take the factor (1 − u)²/((1 − u)² + 4u²), a half at u = 1/3 [measured], u being how uneven all noisy tables
+    are (`measure_unevenness`).
     """
     levels = cpt.shape[-1]
+    kept = (1.0 - uneven) ** 2 / ((1.0 - uneven) ** 2 + 4.0 * uneven**2)
     varies = (levels - 1.0) / (levels**2 * (levels + 1.0))
     doubt = 0.6 * noise**2 / (noise**2 + varies**2) if 1 < levels <= 3 else doubt_margin(sums, noise)
-    lost = (1.0 - uneven) * doubt
+    lost = kept * doubt
     even = (1.0 - lost) * margin + lost / levels
     if cpt.ndim == 1:
         return np.asarray(even)
-    hopeless = (1.0 - uneven) * min(max((error * math.sqrt(math.pi / 2.0) - 0.6) / 0.3, 0.0), 1.0)
+    hopeless = kept * min(max((error * math.sqrt(math.pi / 2.0) - 0.6) / 0.3, 0.0), 1.0)
     part = max(hopeless, lost)
     return np.asarray((1.0 - part) * cpt + part * ((1.0 - hopeless) * even + hopeless / levels))
 
