@@ -12,7 +12,6 @@ from discreet.compute.smoothing import (
     STANDS_OUT,
     _shrink_halves,
     count_ordered,
-    doubt_margin,
     estimate_tables,
     score_levels,
     shrink_cells,
@@ -167,25 +166,6 @@ def test_only_numbers_and_declared_orders_have_neighbours() -> None:
         )
     )
     assert count_ordered(schema) == {"age": 90, "town": 0, "size": 2, "pay": 3}
-
-
-def test_a_marginal_gives_up_what_noise_explains_of_it() -> None:
-    rng = np.random.default_rng(5)
-    even, uneven = np.full(40, 1 / 40), np.arange(40) / np.arange(40).sum()
-    for true, deviation, low, high in (
-        (even, 0.1, 0.6, 1.0),
-        (uneven, 0.001, 0.0, 0.0),
-        (uneven, 0.015, 0.3, 0.9),
-    ):
-        found = true + rng.normal(0.0, deviation, (50, 40))
-        given_up = np.array([doubt_margin(sums, deviation**2) for sums in found])
-        assert low <= given_up.mean() <= high
-        kept = given_up[:, None] / 40 + (1 - given_up[:, None]) * found
-        errors = [float(((values - true) ** 2).sum()) for values in (kept, found)]
-        assert errors[0] < errors[1] or high == 0.0
-    sure = np.array([0.9, 0.05, 0.03, 0.01, 0.01])
-    assert doubt_margin(sure, 0.01) == 0.0, "one level that is nearly sure is not noise"
-    assert doubt_margin(np.full(5, 0.2), 0.01) == 0.0, "nothing to give up"
 
 
 def test_margins_that_forbid_every_cell_leave_the_table_as_it_is() -> None:

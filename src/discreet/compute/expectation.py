@@ -25,7 +25,13 @@ import numpy as np
 
 from discreet.compute.consistency import find_intersections, project_on_simplex, reconcile, weigh_by_precision
 from discreet.compute.contraction import Margin
-from discreet.compute.smoothing import doubt_margin, measure_spread, rake_conditionals, shrink_counts
+from discreet.compute.smoothing import (
+    measure_spread,
+    measure_unevenness,
+    rake_conditionals,
+    shrink_counts,
+    temper,
+)
 from discreet.values.errors import TableError, TooLarge
 from discreet.values.graph import DAG
 from discreet.values.measurement import DiscreteLaplace, Measurement
@@ -146,8 +152,7 @@ def fit_network(
         _predict_error(sets[home], state.expected[home], drop, state.total)
         for home, (drop, _) in zip(homes, own, strict=True)
     )
-    cpts = tuple(_temper(task, state, k, error) for k, error in enumerate(errors))
-    return Fit(cpts, state.total, errors, state.steps)
+    return Fit(_temper(task, state, errors), state.total, errors, state.steps)
 
 
 def _climb(task: _Task, noisy: Sequence[Array]) -> _State:
@@ -264,28 +269,19 @@ def _rake(task: _Task, state: _State, goals: Sequence[Array | None]) -> _State:
     return replace(state, cpts=cpts)
 
 
-def _temper(task: _Task, state: _State, k: int, error: float) -> Array:
-    """Conditionals that are little but noise, moved towards the node's marginal, and that towards the uniform one.
-
-    A share of one in K that could be anything varies by D = (K − 1)/(K²(K + 1)); a marginal of noise V and up to three
-    levels gives up 0.6·V²/(V² + D²) of its distance from 1/K: of more levels one is often nearly sure, and what little
-    is known of it is better kept [measured], unless noise explains more than a part of what the noisy sums show
-    (`doubt_margin`). Conditionals give up as much of their distance from the marginal. Where
-    their predicted error e nears √(2/π), the most that it can be, they and the marginal give up (e√(π/2) − 0.6)/0.3 of
-    their distance from the uniform one: there, nothing is known of either [measured].
-    """
-    cpt = state.cpts[k]
-    levels = cpt.shape[-1]
-    noise = _vary(task, task.dag.nodes[k]) / levels / state.total**2
-    varies = (levels - 1.0) / (levels**2 * (levels + 1.0))
-    sums = _sum_parents(task.read(state.agreed, k)) / state.total
-    lost = 0.6 * noise**2 / (noise**2 + varies**2) if 1 < levels <= 3 else doubt_margin(sums, noise)
-    margin = (1.0 - lost) * _read_margin(task, state, k) + lost / levels
-    if cpt.ndim == 1:
-        return np.asarray(margin)
-    hopeless = min(max((error * math.sqrt(math.pi / 2.0) - 0.6) / 0.3, 0.0), 1.0)
-    part = max(hopeless, lost)
-    return np.asarray((1.0 - part) * cpt + part * ((1.0 - hopeless) * margin + hopeless / levels))
+def _temper(task: _Task, state: _State, errors: Sequence[float]) -> tuple[Array, ...]:
+    """The conditionals, those that are little but noise moved towards simpler ones; see `temper`."""
+    nodes = range(len(task.dag))
+    sums = [_sum_parents(task.read(state.agreed, k)) / state.total for k in nodes]
+    noises = [_vary(task, task.dag.nodes[k]) / sums[k].size / state.total**2 for k in nodes]
+    shares = [found.noisy / state.total for found in task.sets]
+    uneven = measure_unevenness(
+        [*sums, *shares], [*noises, *(found.variance / state.total**2 for found in task.sets)]
+    )
+    return tuple(
+        temper(state.cpts[k], _read_margin(task, state, k), sums[k], noises[k], errors[k], uneven)
+        for k in nodes
+    )
 
 
 def _read_margin(task: _Task, state: _State, k: int) -> Array:

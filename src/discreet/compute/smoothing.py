@@ -5,6 +5,11 @@ guess: a table of a hundred levels with a few rows each becomes a row of spikes.
 from the noise where it is, and shrink what noise explains to what larger sums say, which are known better.
 
 Conditionals are smoothed likewise: those that seldom apply follow coarser ones, and all keep a margin.
+
+Where noise is larger than a table, the nearest network is sure of what is chance. Whether it is better to say less
+depends on the truth: if all levels are about as frequent, a uniform guess is nearly right; if most rows are in one
+level, it is off by almost all that it can be, and the likeliest level is a better guess even if it is often wrong. No
+single table tells which; all of them together do.
 """
 
 from __future__ import annotations
@@ -47,6 +52,10 @@ SWEEPS = 4
 """How often a margin and the sums of the conditionals are restored in turn; each leaves a small part of the gap."""
 KNOWN = 0.1
 """A marginal of which noise explains less than this part is taken at its word."""
+ANYTHING = 1.0 / 12.0
+"""The variance of a number between 0 and 1 that could be any."""
+REPEATED = 50
+"""How often a mean is found with weights that hang on it, each time half the way."""
 NEVER = 1e-12
 """No conditional probability is raked below this."""
 
@@ -198,6 +207,31 @@ def measure_spread(noisy: Array, expected: Array, variance: float, deviations: f
     return max(float(excess / (trust * expected).sum()), 1.0)
 
 
+def temper(cpt: Array, margin: Array, sums: Array, noise: float, error: float, uneven: float) -> Array:
+    """Conditionals moved towards the node's marginal, and that towards the uniform one, if noise may explain them.
+
+    A share of one in K that could be anything varies by D = (K − 1)/(K²(K + 1)); a marginal of noise V and up to three
+    levels gives up 0.6·V²/(V² + D²) of its distance from 1/K: of more levels one is often nearly sure, and what little
+    is known of it is better kept [measured], unless noise explains more than a part of what the noisy sums show
+    (`doubt_margin`). Conditionals give up as much of their distance from the marginal. Where their predicted error e
+    nears √(2/π), the most that it can be, they and the marginal give up (e√(π/2) − 0.6)/0.3 of their distance from the
+    uniform one [measured]. All of this is right if levels are about as frequent, and wrong if one is nearly sure: so
+    both take the factor (1 − u)²/((1 − u)² + 4u²), a half at u = 1/3 [measured], u being how uneven all noisy tables
+    are (`measure_unevenness`).
+    """
+    levels = cpt.shape[-1]
+    kept = (1.0 - uneven) ** 2 / ((1.0 - uneven) ** 2 + 4.0 * uneven**2)
+    varies = (levels - 1.0) / (levels**2 * (levels + 1.0))
+    doubt = 0.6 * noise**2 / (noise**2 + varies**2) if 1 < levels <= 3 else doubt_margin(sums, noise)
+    lost = kept * doubt
+    even = (1.0 - lost) * margin + lost / levels
+    if cpt.ndim == 1:
+        return np.asarray(even)
+    hopeless = kept * min(max((error * math.sqrt(math.pi / 2.0) - 0.6) / 0.3, 0.0), 1.0)
+    part = max(hopeless, lost)
+    return np.asarray((1.0 - part) * cpt + part * ((1.0 - hopeless) * even + hopeless / levels))
+
+
 def doubt_margin(sums: Array, noise: float) -> float:
     """What a marginal with this noise in each level gives up of its distance d from 1/K: q = (K − 3)·V/d².
 
@@ -207,6 +241,35 @@ def doubt_margin(sums: Array, noise: float) -> float:
     beyond = float(((sums - 1.0 / sums.size) ** 2).sum())
     part = (sums.size - 3) * noise / beyond if beyond > 0 else 0.0
     return min(max((part - KNOWN) / (1.0 - KNOWN), 0.0), 1.0)
+
+
+def measure_unevenness(tables: Sequence[Array], variances: Sequence[float]) -> float:
+    """How uneven attributes are, by noisy tables of shares: 0 if all levels are as frequent, 1 if one of each is sure.
+
+    An attribute of K levels has u = (Σp² − 1/K)/(1 − 1/K). If they are independent, and u is the same for all, a table
+    of c cells has Σp² = Π(1/K + u(1 − 1/K)). Noise of variance v adds c·v to it, and makes it vary by 5c·v² + 4v·Σp²
+    (if it is Laplace), and between tables u varies by 1/12 if it could be anything. So u is found by least squares,
+    each table weighed by the inverse of all that, and drawn to 1/2 by as much as one number that could be any
+    [DerSimonian and Laird 1986]. Where noise hides every single table, hundreds of them still tell it.
+    """
+    known = [(found, noise) for found, noise in zip(tables, variances, strict=True) if found.size > 1]
+    sizes = np.ones((len(known), max((found.ndim for found, _ in known), default=1)))
+    for sized, (found, _) in zip(sizes, known, strict=True):
+        sized[: found.ndim] = found.shape
+    cells, noises = sizes.prod(axis=1), np.array([noise for _, noise in known])
+    spread = (
+        np.array([float(((found - found.mean()) ** 2).sum()) for found, _ in known]) - (cells - 1.0) * noises
+    )
+    mean = 0.5
+    for _ in range(REPEATED):
+        factors = 1.0 / sizes + mean * (1.0 - 1.0 / sizes)
+        product = factors.prod(axis=1)
+        slope = product * ((1.0 - 1.0 / sizes) / factors).sum(axis=1)
+        trust = slope / (ANYTHING * slope**2 + 5.0 * cells * noises**2 + 4.0 * noises * product)
+        told = (trust * (spread - product + 1.0 / cells + slope * mean)).sum()
+        fresh = (told + 0.5 / ANYTHING) / ((trust * slope).sum() + 1.0 / ANYTHING)
+        mean += 0.5 * (min(max(float(fresh), 0.0), 1.0) - mean)
+    return mean
 
 
 def _shrink_singles(
