@@ -122,7 +122,8 @@ def test_the_sum_keeps_its_claim_though_others_collude() -> None:
     query = price(ZCDP("1/2"), parties=4, honest=3)
     claim = float(imply_approx(ZCDP("1/2"), "1e-2").epsilon)
     sides = publish_sum(1, query, 1), publish_sum(0, query, 1)
-    check_claim(lambda: empirical_epsilon(*sides, trials=8000, delta=1e-2, confidence=SURE), claim, least=0.0)
+    # It finds about 0.9, give or take 0.1.
+    check_claim(lambda: empirical_epsilon(*sides, trials=8000, delta=1e-2, confidence=SURE), claim, least=0.2)
 
 
 def test_a_planted_twin_whose_shares_count_on_everybody_is_caught() -> None:
