@@ -11,8 +11,7 @@ import pytest
 
 import discreet as dc
 from discreet.doors.cli import main
-from discreet.judge.supposed import suppose
-from discreet.judge.widths import predict_width, read_loosely
+from discreet.judge.widths import predict_width, read_loosely, suppose
 
 
 @pytest.fixture
