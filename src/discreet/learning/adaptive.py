@@ -8,7 +8,6 @@ of choices, and what is released is the Bayesian network that it is.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -24,11 +23,11 @@ from discreet.compute.smoothing import count_ordered, score_levels
 from discreet.learning.attribute_sets import (
     MOST_CANDIDATES,
     Set,
-    join_groups,
     list_candidates,
     list_pairs,
     prune,
 )
+from discreet.learning.candidates import Candidates, Places, expect_noise
 from discreet.learning.greedy import Progress
 from discreet.learning.learner import count_rows, noise_for, predict_noise, stated
 from discreet.learning.privbayes import privbayes
@@ -58,8 +57,6 @@ MOST_EFFORT = 8
 """Eight times the candidates still fit into memory."""
 COUNT_PART = Fraction(1, 50)
 """What a private number of rows costs; prices only need it within a few percent."""
-MEAN_NOISE = 0.75
-"""The mean absolute noise for each standard deviation: 0.71 for Laplace noise, 0.8 for Gaussian."""
 LAST_PART = Fraction(1, 20)
 """A rest below this is not worth spreading over all sets."""
 
@@ -116,30 +113,23 @@ class _Search:
         )
         self.left -= part
 
-    def choose(self, candidates: dict[Set, Array], part: Fraction) -> Set | None:
-        """The set that is most wrong under the model beyond its handicap; None if nothing is.
+    def choose(self, candidates: Candidates, fitting: Places, part: Fraction) -> int | None:
+        """Which of these candidates is most wrong under the model beyond its handicap; None if nothing is.
 
         Nothing is one of the candidates: the empty set, whose table is the number of rows and never wrong by much.
         """
         from discreet.core.scores import ModelError
 
         known = expect_noise(self.measured, self.sizes)
-        lost = self.rates.forgone * self.prices.forgo(list(self.sizes.values()), float(self.left))
-        handicaps = [
-            (self.rates.smooth if len(found) == 2 and self.scored.issuperset(found) else 1.0)
-            * (
-                self.rates.handicap * self.prices.noise(values.size, self.prices.table(values.size))
-                + self.rates.known * sum(known[name] for name in found)
-                + lost * (self.prices.table(values.size) + float(part)) / math.comb(len(found), 2)
-            )
-            for found, values in candidates.items()
-        ]
+        handicaps = candidates.handicap(
+            self.prices, self.rates, known, float(self.left), float(part), self.scored
+        )[fitting]
         score = ModelError(
-            (np.array(self.rows), *(values * self.rows for values in candidates.values())),
-            handicaps=(0.0, *handicaps),
+            (np.array(self.rows), *(candidates.tables[i] for i in fitting)),
+            handicaps=(0.0, *handicaps.tolist()),
         )
         index = self.airlock.select(
-            [(), *candidates],
+            [(), *(candidates.sets[i] for i in fitting)],
             score,
             spend=self.whole * part,
             selection="exponential" if self.prices.gaussian else "permute-and-flip",
@@ -147,7 +137,7 @@ class _Search:
         )
         self.choices.append(index)
         self.left -= part
-        return list(candidates)[index - 1] if index else None
+        return int(fitting[index - 1]) if index else None
 
     def fit(self, *, thinned: bool = False) -> CliqueModel:
         """The model of everything that was measured so far, on request without the links that chance explains.
@@ -339,60 +329,29 @@ def _choose_batch(
 ) -> list[Set]:
     """Sets to be measured together: none links what the others link, for there the model is about to change."""
     part = price_choice(search.prices, typical, search.rows, search.rates)
+    candidates = Candidates(expected, search.sizes, search.rows)
     batch: list[Set] = []
     cost = 0.0
+    tree = ModelTree.plan(search.sizes, search.chosen)
     while len(batch) < most:
         require_time()
-        tree, groups = ModelTree.plan(search.sizes, [*search.chosen, *batch]), join_groups(batch)
-        expected = _drop_oversized(expected, tree, model_cells)
-        room = float(search.left - part) - cost
-        fitting = {
-            found: values
-            for found, values in expected.items()
-            if search.prices.table(values.size) <= room
-            and not any(len(group.intersection(found)) > 1 for group in groups)
-        }
-        if not fitting:
+        candidates.drop_oversized(tree, model_cells)
+        fitting = candidates.find_fitting(batch, search.prices.table, float(search.left - part) - cost)
+        if not fitting.size:
             break
-        found = search.choose(fitting, part)
-        if found is None:
+        i = search.choose(candidates, fitting, part)
+        if i is None:
             break
-        if ModelTree.plan(search.sizes, [*search.chosen, *batch, found]).cells > model_cells:
+        found = candidates.sets[i]
+        grown = ModelTree.plan(search.sizes, [*search.chosen, *batch, found])
+        if grown.cells > model_cells:
             # Rare: the bounds are of trees that could be made, and the one that is made has a few cells more.
-            expected = {members: values for members, values in expected.items() if members != found}
+            candidates.drop(i)
             continue
+        tree = grown
         batch.append(found)
-        cost += search.prices.table(expected[found].size)
+        cost += search.prices.table(candidates.tables[i].size)
     return batch
-
-
-def _drop_oversized(expected: dict[Set, Array], tree: ModelTree, model_cells: int) -> dict[Set, Array]:
-    """The candidates that the model has room for; what is too large for it now stays so, for sets are only added."""
-    if count_cells(tree.sizes) <= model_cells:
-        return expected
-    enough = tree.bound_pairs()
-    # A set can be added to every clique: that is a junction tree, too, and needs no elimination to be counted.
-    surely = model_cells / (tree.cells + 1)
-    return {
-        found: values
-        for found, values in expected.items()
-        if values.size <= surely
-        or (len(found) == 2 and enough[found] <= model_cells)
-        or tree.bound_cells(found) <= model_cells
-    }
-
-
-def expect_noise(measured: Sequence[Measurement], sizes: dict[str, int]) -> dict[str, float]:
-    """The L1 noise that is left in the margin of each attribute, all tables that have it taken together.
-
-    A cell of the margin sums the noise of cells/levels cells of a table, so its precision is levels/(variance·cells).
-    """
-    precision = dict.fromkeys(sizes, 0.0)
-    for found in measured:
-        for name in found.axes:
-            spread = found.law.variance * found.cells
-            precision[name] += sizes[name] / spread if spread > 0 else math.inf
-    return {name: MEAN_NOISE * sizes[name] / math.sqrt(known) for name, known in precision.items()}
 
 
 def _add(search: _Search, batch: Sequence[Set], part: Fraction, *, thinned: bool = False) -> CliqueModel:
