@@ -190,7 +190,7 @@ class ModelError:
 
     def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
         """As far as a unit moves a table of counts in L1."""
-        given = [np.shape(model) for model in self.expected]
+        given = [model.shape for model in self.expected]
         if list(_require(shapes)) != given:
             raise MechanismError(
                 f"{self.name}: the candidates have the shapes {list(shapes)}, the model's {given}"
@@ -205,12 +205,12 @@ class ModelError:
 
 def _join(tables: Sequence[Array]) -> Floats:
     """The cells of all tables, one after the other: they may be ten thousand small ones."""
-    return np.concatenate([np.zeros(0), *(np.reshape(table, -1) for table in tables)])
+    return np.concatenate([np.zeros(0), *(table.reshape(-1) for table in tables)])
 
 
 def _sum_each(cells: Floats, tables: Sequence[Array]) -> Floats:
     """Their sums, table by table; none is empty."""
-    starts = np.cumsum([0, *(np.size(table) for table in tables)])[:-1]
+    starts = np.cumsum([0, *(table.size for table in tables)])[:-1]
     return np.asarray(np.add.reduceat(cells, starts))
 
 

@@ -27,15 +27,17 @@ from discreet.learning.attribute_sets import (
     list_pairs,
     prune,
 )
-from discreet.learning.candidates import Candidates, Places, expect_noise
+from discreet.learning.candidates import Candidates, Places, Turns, expect_noise
 from discreet.learning.greedy import Progress
 from discreet.learning.learner import count_rows, noise_for, predict_noise, stated
 from discreet.learning.privbayes import privbayes
 from discreet.learning.search_prices import (
+    MANY_ATTRIBUTES,
     MODEL_CELLS,
     Prices,
     Rates,
     cover_small,
+    ends_search,
     price_choice,
     price_singles,
     price_unit,
@@ -121,9 +123,8 @@ class _Search:
         from discreet.core.scores import ModelError
 
         known = expect_noise(self.measured, self.sizes)
-        handicaps = candidates.handicap(
-            self.prices, self.rates, known, float(self.left), float(part), self.scored
-        )[fitting]
+        parts = float(self.left), float(part)
+        handicaps = candidates.handicap(fitting, known, self.scored, self.prices, self.rates, parts)
         score = ModelError(
             (np.array(self.rows), *(candidates.tables[i] for i in fitting)),
             handicaps=(0.0, *handicaps.tolist()),
@@ -315,6 +316,8 @@ def _grow(
             progress(
                 round(100 * (1 - float(search.left))), 100, ", ".join(" × ".join(found) for found in batch)
             )
+        if ends_search(len(search.sizes), [len(found) for found in search.batches[given:]], step, effort):
+            break
     if search.left > 0:
         linked = {name for found in search.chosen for name in found}
         last = [*search.chosen, *((name,) for name in search.sizes if name not in linked)]
@@ -330,18 +333,24 @@ def _choose_batch(
     """Sets to be measured together: none links what the others link, for there the model is about to change."""
     part = price_choice(search.prices, typical, search.rows, search.rates)
     candidates = Candidates(expected, search.sizes, search.rows)
+    turns = Turns(search.sizes) if len(search.sizes) > MANY_ATTRIBUTES and not search.chosen else None
     batch: list[Set] = []
     cost = 0.0
     tree = ModelTree.plan(search.sizes, search.chosen)
     while len(batch) < most:
         require_time()
+        near = turns.call(batch) if turns else frozenset[str]()
+        if turns and not (near and turns.left):
+            break
         candidates.drop_oversized(tree, model_cells)
-        fitting = candidates.find_fitting(batch, search.prices.table, float(search.left - part) - cost)
-        if not fitting.size:
-            break
-        i = search.choose(candidates, fitting, part)
+        room = float(search.left - part) - cost
+        fitting = candidates.find_fitting(batch, search.prices.table, room, near)
+        i = search.choose(candidates, fitting, part) if fitting.size else None
         if i is None:
-            break
+            if turns is None:
+                break
+            turns.leave_out(near)
+            continue
         found = candidates.sets[i]
         grown = ModelTree.plan(search.sizes, [*search.chosen, *batch, found])
         if grown.cells > model_cells:

@@ -23,6 +23,13 @@ MODEL_CELLS = 2**17
 GUESSED_ROWS = 10_000
 """The guess where nobody says how many rows there are."""
 
+MANY_ATTRIBUTES = 40
+"""With more, a search ends sooner: a look costs time by the square of their number, and a fit by the number."""
+MANY_BATCHES = 8
+"""The batches that a search of many attributes has at most, for each unit of effort."""
+MANY_CHOSEN = 0.5
+"""A batch after the first one with fewer than this part of the sets that it may have is the last."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rates:
@@ -256,6 +263,16 @@ def price_choice(prices: Prices, typical: float, rows: float, rates: Rates) -> F
     needed = (epsilon**2 / 8 if prices.gaussian else epsilon) / prices.amount
     pair = prices.table(typical)
     return read_part(min(max(needed, pair / 10), pair))
+
+
+def ends_search(attributes: int, chosen: Sequence[int], step: int, effort: int) -> bool:
+    """Whether a search of many attributes has had enough of batches of so many sets each, `step` at most.
+
+    Such a search would go on for dozens of batches of two or three sets, each after a fit and a look at all pairs.
+    """
+    if attributes <= MANY_ATTRIBUTES:
+        return False
+    return len(chosen) >= MANY_BATCHES * effort or (len(chosen) > 1 and chosen[-1] < MANY_CHOSEN * step)
 
 
 def read_part(amount: float) -> Fraction:
