@@ -168,14 +168,12 @@ class ModelError:
         given = _join(self.expected)
         if not np.isfinite(given).all() or _sum_each(np.abs(given), self.expected).max(initial=0) > MOST_ROWS:
             raise MechanismError(f"{self.name}: expected counts must be finite and sum to at most 2^31")
-        object.__setattr__(self, "counts", np.array(np.rint(given * 2.0**16) / 2.0**16))
+        object.__setattr__(self, "counts", _round(given))
         self.counts.flags.writeable = False  # what was priced is what is compared with
-        if self.handicaps and len(self.handicaps) != len(self.expected):
-            raise MechanismError(f"{self.name}: {len(self.expected)} models need as many handicaps")
-        if not all(abs(amount) <= MOST_ROWS for amount in self.handicaps):
-            raise MechanismError(f"{self.name}: handicaps must be finite and at most 2^31")
-        rounded = np.rint(np.multiply(self.handicaps, 2.0**16)) / 2.0**16
-        object.__setattr__(self, "handicaps", tuple(rounded.tolist()))
+        known = len(self.handicaps) in (0, len(self.expected))
+        if not known or not all(abs(amount) <= MOST_ROWS for amount in self.handicaps):
+            raise MechanismError(f"{self.name}: handicaps must be one for each model, and at most 2^31")
+        object.__setattr__(self, "handicaps", tuple(_round(np.array(self.handicaps)).tolist()))
 
     @property
     def has_model(self) -> bool:
@@ -186,26 +184,30 @@ class ModelError:
     def digest(self) -> str:
         """SHA-256 of the expected counts and the handicaps."""
         amounts = "".join(amount.hex() for amount in self.handicaps).encode()
-        return hashlib.sha256(self.counts.tobytes() + amounts).hexdigest()
+        return hashlib.sha256(b"".join([self.counts.data, amounts])).hexdigest()
 
     def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
         """As far as a unit moves a table of counts in L1."""
-        given = [model.shape for model in self.expected]
-        if list(_require(shapes)) != given:
-            raise MechanismError(
-                f"{self.name}: the candidates have the shapes {list(shapes)}, the model's {given}"
-            )
+        if list(_require(shapes)) != [model.shape for model in self.expected]:
+            raise MechanismError(f"{self.name}: the candidates have other shapes than the model's tables")
         return Fraction(sum(unit.moves))
 
     def evaluate(self, tables: Sequence[Table]) -> Floats:
         """The L1 distance for each candidate; each table must have the shape of its model's."""
-        errors = _sum_each(np.abs(_join([table.values for table in tables]) - self.counts), self.expected)
+        apart = _join([table.values for table in tables])
+        apart -= self.counts
+        errors = _sum_each(np.abs(apart, out=apart), self.expected)
         return errors - np.array(self.handicaps) if self.handicaps else errors
 
 
 def _join(tables: Sequence[Array]) -> Floats:
     """The cells of all tables, one after the other: they may be ten thousand small ones."""
     return np.concatenate([np.zeros(0), *(table.reshape(-1) for table in tables)])
+
+
+def _round(amounts: Floats) -> Floats:
+    """Multiples of 2^-16, in place: all tables together may have eight million cells."""
+    return np.divide(np.rint(np.multiply(amounts, 2.0**16, out=amounts), out=amounts), 2.0**16, out=amounts)
 
 
 def _sum_each(cells: Floats, tables: Sequence[Array]) -> Floats:

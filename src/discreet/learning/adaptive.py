@@ -21,18 +21,21 @@ from discreet.compute.cliques.model import REACH_CELLS, CliqueModel, ModelTree
 from discreet.compute.cliques.thinning import Evidence, thin
 from discreet.compute.smoothing import count_ordered, score_levels
 from discreet.learning.attribute_sets import (
+    MANY_ATTRIBUTES,
     MOST_CANDIDATES,
+    Candidates,
+    Places,
     Set,
+    Turns,
+    expect_noise,
     list_candidates,
     list_pairs,
     prune,
 )
-from discreet.learning.candidates import Candidates, Places, Turns, expect_noise
 from discreet.learning.greedy import Progress
 from discreet.learning.learner import count_rows, noise_for, predict_noise, stated
 from discreet.learning.privbayes import privbayes
 from discreet.learning.search_prices import (
-    MANY_ATTRIBUTES,
     MODEL_CELLS,
     Prices,
     Rates,
@@ -333,7 +336,8 @@ def _choose_batch(
     """Sets to be measured together: none links what the others link, for there the model is about to change."""
     part = price_choice(search.prices, typical, search.rows, search.rates)
     candidates = Candidates(expected, search.sizes, search.rows)
-    turns = Turns(search.sizes) if len(search.sizes) > MANY_ATTRIBUTES and not search.chosen else None
+    many = len(search.sizes) > MANY_ATTRIBUTES
+    turns = Turns(search.sizes) if many and not search.chosen else None
     batch: list[Set] = []
     cost = 0.0
     tree = ModelTree.plan(search.sizes, search.chosen)
@@ -352,7 +356,9 @@ def _choose_batch(
             turns.leave_out(near)
             continue
         found = candidates.sets[i]
-        grown = ModelTree.plan(search.sizes, [*search.chosen, *batch, found])
+        grown = tree.add(found) if many else tree
+        if not many or grown.cells > model_cells:
+            grown = ModelTree.plan(search.sizes, [*search.chosen, *batch, found])
         if grown.cells > model_cells:
             # Rare: the bounds are of trees that could be made, and the one that is made has a few cells more.
             candidates.drop(i)

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.compute.smoothing import score_levels
-from discreet.learning.attribute_sets import cover_pairs, sum_roots
+from discreet.learning.attribute_sets import MANY_ATTRIBUTES, cover_pairs, sum_roots
 from discreet.learning.learner import noise_for
 from discreet.values.budget import ZCDP, Finite
 from discreet.values.schema import Schema
@@ -23,8 +23,6 @@ MODEL_CELLS = 2**17
 GUESSED_ROWS = 10_000
 """The guess where nobody says how many rows there are."""
 
-MANY_ATTRIBUTES = 40
-"""With more, a search ends sooner: a look costs time by the square of their number, and a fit by the number."""
 MANY_BATCHES = 8
 """The batches that a search of many attributes has at most, for each unit of effort."""
 MANY_CHOSEN = 0.5
