@@ -28,6 +28,7 @@ from discreet.learning.attribute_sets import (
     Set,
     Turns,
     expect_noise,
+    keep_near,
     list_candidates,
     list_pairs,
     prune,
@@ -305,6 +306,8 @@ def _grow(
     while True:
         require_time()
         pairs = list_pairs(search.sizes, min(model_cells, search.prices.reach(float(search.left))))
+        if search.chosen and len(search.sizes) > MANY_ATTRIBUTES:
+            pairs = keep_near(pairs, model.tree)
         expected = list_candidates(
             model, search.chosen, width, pairs, search.allows, search.sizes, MOST_CANDIDATES * effort
         )

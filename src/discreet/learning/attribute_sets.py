@@ -23,12 +23,14 @@ MOST_LISTED = 2**16
 """Sets of one size that are gone through in search of candidates; where there are more, those inside cliques are."""
 MOST_CANDIDATES = 2**12
 """Sets of three and more attributes that one choice looks at, those of few cells first."""
-CANDIDATE_CELLS = 2**23
-"""Cells of all sets that one choice looks at: 64 megabytes, of which a choice needs a handful of copies."""
+CANDIDATE_CELLS = 2**22
+"""Cells of all sets that one choice looks at: 32 megabytes, of which a choice needs a handful of copies."""
 COVER_CELLS = (16, 32, 64, 128, 256, 1024, 4096, 2**17)
 """Limits that sets which cover all pairs are tried with: wider ones cost more and hold more triples."""
 MEAN_NOISE = 0.75
 """The mean absolute noise for each standard deviation: 0.71 for Laplace noise, 0.8 for Gaussian."""
+MOST_PAIRS = 2**13
+"""Pairs that a choice of many attributes looks at once there is a tree: all of 128 attributes."""
 GROWN = 1.1
 """How much a tree of many attributes grows before it is looked again which sets it has room for."""
 MOST_ALONE = 3
@@ -52,6 +54,31 @@ def list_pairs(sizes: Mapping[str, int], most_cells: float) -> frozenset[Set]:
         for (cells, pair), end in zip(pairs, ends, strict=True)
         if cells <= most_cells and end <= CANDIDATE_CELLS
     )
+
+
+def keep_near(pairs: frozenset[Set], tree: ModelTree, most: int = MOST_PAIRS) -> frozenset[Set]:
+    """At most so many pairs, those first that few links of the model lie between: far ones depend through many others.
+
+    Which ones follows from the model alone, so from what was measured before.
+    """
+    if len(pairs) <= most:
+        return pairs
+    place = {name: v for v, name in enumerate(tree.names)}
+    near = [[u for u in range(bits.bit_length()) if bits >> u & 1] for bits in tree.neighbours]
+    steps: list[dict[int, int]] = []
+    for v in range(len(near)):
+        found, ring, step = {v: 0}, [v], 0
+        while ring:
+            step += 1
+            ring = sorted({u for w in ring for u in near[w] if u not in found})
+            found.update(dict.fromkeys(ring, step))
+        steps.append(found)
+
+    def rank(pair: Set) -> tuple[float, int, int]:
+        one, other = (place[name] for name in pair)
+        return steps[one].get(other, math.inf), one, other
+
+    return frozenset(sorted(pairs, key=rank)[:most])
 
 
 def cover_pairs(sizes: Mapping[str, int]) -> list[list[Set]]:
