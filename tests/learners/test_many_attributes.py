@@ -43,7 +43,7 @@ def test_in_turns_the_best_tree_is_found_with_a_part_of_the_looks(seed: int) -> 
 
 
 def test_a_group_that_finds_nothing_is_left_out_until_another_finds_it() -> None:
-    turns = Turns({name: 2 for name in "abc"})
+    turns = Turns(dict.fromkeys("abc", 2))
     assert turns.call([]) == {"a"}
     before = turns.left
     turns.leave_out(frozenset("a"))
