@@ -365,6 +365,7 @@ def _choose_batch(
         if grown.cells > model_cells:
             # Rare: the bounds are of trees that could be made, and the one that is made has a few cells more.
             candidates.drop(i)
+            tree = ModelTree.plan(search.sizes, [*search.chosen, *batch]) if many else tree
             continue
         tree = grown
         batch.append(found)

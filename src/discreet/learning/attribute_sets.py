@@ -31,7 +31,7 @@ MEAN_NOISE = 0.75
 """The mean absolute noise for each standard deviation: 0.71 for Laplace noise, 0.8 for Gaussian."""
 MOST_PAIRS = 2**13
 """Pairs that a choice of many attributes looks at once there is a tree: all of 128 attributes."""
-GROWN = 1.1
+GROWN = 1.02
 """How much a tree of many attributes grows before it is looked again which sets it has room for."""
 MOST_ALONE = 3
 """Groups that may find nothing before a batch is over, if a tenth of the attributes is not more."""
@@ -245,8 +245,9 @@ class Candidates:
         self._judged = 0
 
     def drop(self, i: int) -> None:
-        """Take one out for good."""
+        """Take one out for good that the model had no room for; of the others it is to be looked again."""
         self._left[i] = False
+        self._judged = 0
 
     def drop_oversized(self, tree: ModelTree, model_cells: int) -> None:
         """Keep what the model has room for; what is too large for it now stays so, for sets are only added.
