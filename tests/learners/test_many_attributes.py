@@ -10,7 +10,7 @@ import pytest
 
 from discreet.compute.cliques.model import ModelTree
 from discreet.learning.attribute_sets import MANY_ATTRIBUTES, Candidates, Turns, keep_near
-from discreet.learning.search_effort import count_batches, predict_effort
+from discreet.learning.search_effort import count_batches, count_looked, predict_effort
 from discreet.learning.search_prices import MANY_BATCHES, Prices, Rates, ends_search
 
 SIZES = {f"x{i}": 2 + i % 4 for i in range(12)}
@@ -131,3 +131,10 @@ def test_what_many_attributes_take_is_bounded_whatever_is_spent(gaussian: bool) 
     pairs = math.comb(300, 2)
     said = predict_effort(sizes, 5e4, batches=batches, candidates=pairs, cells=36 * pairs, model_cells=2**17)
     assert 20 < said.seconds < 200 and said.megabytes < 500
+    assert str(said).startswith("at most about ")
+
+
+def test_all_pairs_are_reckoned_with_though_attributes_take_turns() -> None:
+    assert count_looked([2] * 50, [(49, 200), (700, 2800)]) == (1225, 4900)
+    assert count_looked([2] * 50, []) == (0, 0)
+    assert count_looked([2] * 12, [(11, 44)]) == (11, 44)

@@ -29,6 +29,7 @@ from discreet.learning.attribute_sets import (
     Turns,
     expect_noise,
     keep_near,
+    limit_alone,
     list_candidates,
     list_pairs,
     prune,
@@ -346,8 +347,13 @@ def _choose_batch(
     tree = ModelTree.plan(search.sizes, search.chosen)
     while len(batch) < most:
         require_time()
+        if (
+            turns and not turns.left
+        ):  # all together have a last word: those who came first may be linked to nothing
+            turns, most = None, min(most, len(batch) + limit_alone(search.sizes))
+            continue
         near = turns.call(batch) if turns else frozenset[str]()
-        if turns and not (near and turns.left):
+        if turns and not near:
             break
         candidates.drop_oversized(tree, model_cells)
         room = float(search.left - part) - cost

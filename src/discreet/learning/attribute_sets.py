@@ -327,6 +327,11 @@ class Candidates:
         return np.array([law(int(cells)) for cells in self._distinct], dtype=np.float64)[self._where]
 
 
+def limit_alone(sizes: Mapping[str, int]) -> int:
+    """How many groups may find nothing, and how many links are found among all after that."""
+    return max(MOST_ALONE, len(sizes) // 10)
+
+
 class Turns:
     """Whose turn it is to find a partner, where attributes are so many that not all pairs are looked at each time.
 
@@ -337,7 +342,7 @@ class Turns:
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self.names, self._alone = list(sizes), set[frozenset[str]]()
-        self.left = max(MOST_ALONE, len(sizes) // 10)
+        self.left = limit_alone(sizes)
         """How many groups may find nothing: each pays for its choice."""
 
     def call(self, batch: Sequence[Set]) -> frozenset[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.learning.attribute_sets import MANY_ATTRIBUTES, MOST_CANDIDATES, MOST_PAIRS
+from discreet.learning.attribute_sets import CANDIDATE_CELLS, MANY_ATTRIBUTES, MOST_CANDIDATES, MOST_PAIRS
 from discreet.learning.search_prices import (
     MANY_BATCHES,
     Prices,
@@ -46,10 +46,13 @@ class Effort:
     """Of one processor."""
     megabytes: float
     """Of the process, with the codes of the rows and without the file that they come from."""
+    at_most: bool = False
+    """Whether most tables take less: of many attributes the last batches are seldom needed."""
 
     def __str__(self) -> str:
         seconds, megabytes = (float(f"{amount:.2g}") for amount in (self.seconds, self.megabytes))
-        return f"about {seconds:,.0f} s of one processor and {megabytes:,.0f} MB of memory"
+        words = "at most about" if self.at_most else "about"
+        return f"{words} {seconds:,.0f} s of one processor and {megabytes:,.0f} MB of memory"
 
 
 def predict_effort(
@@ -67,14 +70,28 @@ def predict_effort(
     if len(sizes) > MANY_ATTRIBUTES and batches:
         later = min(candidates, MOST_PAIRS + MOST_CANDIDATES)
         choices = (batches - 1) * round(Rates().batch * len(sizes))
-        looking += candidates * LOOKED + ((batches - 1) * LOOKED + choices * WEIGHED) * later
+        looking += candidates * (LOOKED + len(sizes) / 10 * WEIGHED)
+        looking += later * ((batches - 1) * LOOKED + choices * WEIGHED)
         looking += (len(sizes) + choices) * len(sizes) * PLANNED
     else:
         looking += batches * candidates * LOOKED
     space = PROCESS + CANDIDATE * candidates + COPIES * cells + CODE * rows * len(sizes)
     covered = not batches and count_cells(sizes) <= model_cells
     fits = AVERAGED if covered else batches + LAST_FITS
-    return Effort(START + looking + fits * fit, space / 1e6)
+    return Effort(START + looking + fits * fit, space / 1e6, len(sizes) > MANY_ATTRIBUTES)
+
+
+def count_looked(sizes: Sequence[int], looked: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """The most candidates of a choice, and their cells, by those that were rehearsed.
+
+    Many attributes take turns at first and look at all pairs only where some are linked to nothing.
+    """
+    candidates, cells = max(looked, default=(0, 0))
+    if len(sizes) > MANY_ATTRIBUTES and candidates:
+        all_cells = (sum(sizes) ** 2 - sum(size * size for size in sizes)) // 2
+        candidates = max(candidates, math.comb(len(sizes), 2))
+        cells = max(cells, min(all_cells, CANDIDATE_CELLS))
+    return candidates, cells
 
 
 def count_batches(prices: Prices, sizes: Sequence[int], rows: float, rates: Rates) -> int:
