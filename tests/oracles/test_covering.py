@@ -47,12 +47,22 @@ def test_margins_of_wide_tables_are_the_tables(
     wide = cover(sizes, sets, MANY, 2**20, wide_cells)
     assert len(wide) <= len({frozenset(members) for members in sets})
     for members, found in zip(sets, take_margins(wide, [count(one) for one in wide], sets), strict=True):
-        np.testing.assert_array_equal(found, count(members))
-        assert found.dtype == np.int64 and found.flags.c_contiguous
+        np.testing.assert_array_equal(found, count(members), strict=True)
+        assert found.flags.c_contiguous
     tally = Tally(sizes, sets, weighted=weighted, rows=MANY, threads=1)
     tally.add(codes, weights if weighted else None)
     for members, found in zip(sets, tally.finish(), strict=True):
-        np.testing.assert_array_equal(found, count(members))
+        np.testing.assert_array_equal(found, count(members), strict=True)
+
+
+def test_the_number_of_rows_is_a_table_without_axes_beside_others() -> None:
+    for rows, threads in itertools.product((0, MANY), (1, 2)):
+        tally = Tally([2, 3], [(), (0, 1), (1,)], rows=rows, threads=threads)
+        tally.add([np.array([0, 1, 1], dtype=np.uint8), np.array([2, 0, 0], dtype=np.uint8)])
+        for _ in range(2):  # what was counted can be asked for again
+            whole, both, one = tally.finish()
+            assert whole.shape == () and whole == 3 and one.tolist() == [2, 0, 1]
+            assert both.tolist() == [[0, 0, 1], [2, 0, 0]]
 
 
 @settings(deadline=None, max_examples=40)

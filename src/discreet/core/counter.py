@@ -99,7 +99,7 @@ class TrueCounts:
     def check_scores(self, families: Sequence[Family], score: Score) -> None:
         """Refuse, before it is paid for, what counting would refuse."""
         if score.has_model:
-            self.counter.check(families)
+            self.counter.check([family for family in families if family not in self._tables])
             return
         for batch in cut_families(self._find_new(families, score), self.sizes):
             self.counter.check(batch)

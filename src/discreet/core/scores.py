@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
@@ -161,25 +161,19 @@ class ModelError:
     expected: tuple[Array, ...]
     name: str = "L1 error of the model"
     handicaps: tuple[float, ...] = ()
+    counts: Floats = field(init=False)
+    """What is compared with: the expected counts, rounded, of all candidates one after the other."""
 
     def __post_init__(self) -> None:
-        rounded = []
-        for model in self.expected:
-            if not np.isfinite(model).all() or np.abs(model).sum() > MOST_ROWS:
-                raise MechanismError(f"{self.name}: expected counts must be finite and sum to at most 2^31")
-            kept = np.array(np.rint(np.asarray(model, dtype=np.float64) * 2.0**16) / 2.0**16)
-            kept.flags.writeable = False  # what was priced is what is compared with
-            rounded.append(kept)
-        object.__setattr__(self, "expected", tuple(rounded))
-        if self.handicaps and len(self.handicaps) != len(self.expected):
-            raise MechanismError(
-                f"{self.name}: {len(self.expected)} models need as many handicaps, not {len(self.handicaps)}"
-            )
-        if not all(abs(amount) <= MOST_ROWS for amount in self.handicaps):
-            raise MechanismError(f"{self.name}: handicaps must be finite and at most 2^31")
-        object.__setattr__(
-            self, "handicaps", tuple(round(amount * 2.0**16) / 2.0**16 for amount in self.handicaps)
-        )
+        given = _join(self.expected)
+        if not np.isfinite(given).all() or _sum_each(np.abs(given), self.expected).max(initial=0) > MOST_ROWS:
+            raise MechanismError(f"{self.name}: expected counts must be finite and sum to at most 2^31")
+        object.__setattr__(self, "counts", _round(given))
+        self.counts.flags.writeable = False  # what was priced is what is compared with
+        known = len(self.handicaps) in (0, len(self.expected))
+        if not known or not all(abs(amount) <= MOST_ROWS for amount in self.handicaps):
+            raise MechanismError(f"{self.name}: handicaps must be one for each model, and at most 2^31")
+        object.__setattr__(self, "handicaps", tuple(_round(np.array(self.handicaps)).tolist()))
 
     @property
     def has_model(self) -> bool:
@@ -190,22 +184,36 @@ class ModelError:
     def digest(self) -> str:
         """SHA-256 of the expected counts and the handicaps."""
         amounts = "".join(amount.hex() for amount in self.handicaps).encode()
-        return hashlib.sha256(b"".join([*(model.tobytes() for model in self.expected), amounts])).hexdigest()
+        return hashlib.sha256(b"".join([self.counts.data, amounts])).hexdigest()
 
     def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
         """As far as a unit moves a table of counts in L1."""
-        given = [model.shape for model in self.expected]
-        if list(_require(shapes)) != given:
-            raise MechanismError(
-                f"{self.name}: the candidates have the shapes {list(shapes)}, the model's {given}"
-            )
+        if list(_require(shapes)) != [model.shape for model in self.expected]:
+            raise MechanismError(f"{self.name}: the candidates have other shapes than the model's tables")
         return Fraction(sum(unit.moves))
 
     def evaluate(self, tables: Sequence[Table]) -> Floats:
         """The L1 distance for each candidate; each table must have the shape of its model's."""
-        pairs = zip(tables, self.expected, strict=True)
-        errors = np.array([np.abs(table.values - model).sum() for table, model in pairs], dtype=np.float64)
+        apart = _join([table.values for table in tables])
+        apart -= self.counts
+        errors = _sum_each(np.abs(apart, out=apart), self.expected)
         return errors - np.array(self.handicaps) if self.handicaps else errors
+
+
+def _join(tables: Sequence[Array]) -> Floats:
+    """The cells of all tables, one after the other: they may be ten thousand small ones."""
+    return np.concatenate([np.zeros(0), *(table.reshape(-1) for table in tables)])
+
+
+def _round(amounts: Floats) -> Floats:
+    """Multiples of 2^-16, in place: all tables together may have eight million cells."""
+    return np.divide(np.rint(np.multiply(amounts, 2.0**16, out=amounts), out=amounts), 2.0**16, out=amounts)
+
+
+def _sum_each(cells: Floats, tables: Sequence[Array]) -> Floats:
+    """Their sums, table by table; none is empty."""
+    starts = np.cumsum([0, *(table.size for table in tables)])[:-1]
+    return np.asarray(np.add.reduceat(cells, starts))
 
 
 def _require(shapes: Sequence[Shape]) -> Sequence[Shape]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, learn_network, noise_for
 from discreet.learning.rehearsal import Rehearsal
-from discreet.learning.search_effort import Effort, count_batches, predict_effort
+from discreet.learning.search_effort import Effort, count_batches, count_looked, predict_effort
 from discreet.learning.search_prices import MODEL_CELLS, Prices, Rates, advise_dependence, suit_rates
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
@@ -238,7 +238,7 @@ def _predict_effort(
     if known is None or not isinstance(known.cost, Finite):
         return None
     sizes, moves = list(stage.schema.sizes.values()), stage.unit.moves
-    candidates, cells = max(stage.looked, default=(0, 0))
+    candidates, cells = count_looked(sizes, stage.looked)
     batches = 0
     if stage.looked and known.details.get("batches"):
         prices = Prices(

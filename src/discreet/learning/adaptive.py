@@ -8,7 +8,6 @@ of choices, and what is released is the Bayesian network that it is.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -22,9 +21,15 @@ from discreet.compute.cliques.model import REACH_CELLS, CliqueModel, ModelTree
 from discreet.compute.cliques.thinning import Evidence, thin
 from discreet.compute.smoothing import count_ordered, score_levels
 from discreet.learning.attribute_sets import (
+    MANY_ATTRIBUTES,
     MOST_CANDIDATES,
+    Candidates,
+    Places,
     Set,
-    join_groups,
+    Turns,
+    expect_noise,
+    keep_near,
+    limit_alone,
     list_candidates,
     list_pairs,
     prune,
@@ -37,6 +42,7 @@ from discreet.learning.search_prices import (
     Prices,
     Rates,
     cover_small,
+    ends_search,
     price_choice,
     price_singles,
     price_unit,
@@ -58,8 +64,6 @@ MOST_EFFORT = 8
 """Eight times the candidates still fit into memory."""
 COUNT_PART = Fraction(1, 50)
 """What a private number of rows costs; prices only need it within a few percent."""
-MEAN_NOISE = 0.75
-"""The mean absolute noise for each standard deviation: 0.71 for Laplace noise, 0.8 for Gaussian."""
 LAST_PART = Fraction(1, 20)
 """A rest below this is not worth spreading over all sets."""
 
@@ -116,30 +120,22 @@ class _Search:
         )
         self.left -= part
 
-    def choose(self, candidates: dict[Set, Array], part: Fraction) -> Set | None:
-        """The set that is most wrong under the model beyond its handicap; None if nothing is.
+    def choose(self, candidates: Candidates, fitting: Places, part: Fraction) -> int | None:
+        """Which of these candidates is most wrong under the model beyond its handicap; None if nothing is.
 
         Nothing is one of the candidates: the empty set, whose table is the number of rows and never wrong by much.
         """
         from discreet.core.scores import ModelError
 
         known = expect_noise(self.measured, self.sizes)
-        lost = self.rates.forgone * self.prices.forgo(list(self.sizes.values()), float(self.left))
-        handicaps = [
-            (self.rates.smooth if len(found) == 2 and self.scored.issuperset(found) else 1.0)
-            * (
-                self.rates.handicap * self.prices.noise(values.size, self.prices.table(values.size))
-                + self.rates.known * sum(known[name] for name in found)
-                + lost * (self.prices.table(values.size) + float(part)) / math.comb(len(found), 2)
-            )
-            for found, values in candidates.items()
-        ]
+        parts = float(self.left), float(part)
+        handicaps = candidates.handicap(fitting, known, self.scored, self.prices, self.rates, parts)
         score = ModelError(
-            (np.array(self.rows), *(values * self.rows for values in candidates.values())),
-            handicaps=(0.0, *handicaps),
+            (np.array(self.rows), *(candidates.tables[i] for i in fitting)),
+            handicaps=(0.0, *handicaps.tolist()),
         )
         index = self.airlock.select(
-            [(), *candidates],
+            [(), *(candidates.sets[i] for i in fitting)],
             score,
             spend=self.whole * part,
             selection="exponential" if self.prices.gaussian else "permute-and-flip",
@@ -147,7 +143,7 @@ class _Search:
         )
         self.choices.append(index)
         self.left -= part
-        return list(candidates)[index - 1] if index else None
+        return int(fitting[index - 1]) if index else None
 
     def fit(self, *, thinned: bool = False) -> CliqueModel:
         """The model of everything that was measured so far, on request without the links that chance explains.
@@ -311,6 +307,8 @@ def _grow(
     while True:
         require_time()
         pairs = list_pairs(search.sizes, min(model_cells, search.prices.reach(float(search.left))))
+        if search.chosen and len(search.sizes) > MANY_ATTRIBUTES:
+            pairs = keep_near(pairs, model.tree)
         expected = list_candidates(
             model, search.chosen, width, pairs, search.allows, search.sizes, MOST_CANDIDATES * effort
         )
@@ -325,6 +323,8 @@ def _grow(
             progress(
                 round(100 * (1 - float(search.left))), 100, ", ".join(" × ".join(found) for found in batch)
             )
+        if ends_search(len(search.sizes), [len(found) for found in search.batches[given:]], step, effort):
+            break
     if search.left > 0:
         linked = {name for found in search.chosen for name in found}
         last = [*search.chosen, *((name,) for name in search.sizes if name not in linked)]
@@ -339,60 +339,44 @@ def _choose_batch(
 ) -> list[Set]:
     """Sets to be measured together: none links what the others link, for there the model is about to change."""
     part = price_choice(search.prices, typical, search.rows, search.rates)
+    candidates = Candidates(expected, search.sizes, search.rows)
+    many = len(search.sizes) > MANY_ATTRIBUTES
+    turns = Turns(search.sizes) if many and not search.chosen else None
     batch: list[Set] = []
     cost = 0.0
+    tree = ModelTree.plan(search.sizes, search.chosen)
     while len(batch) < most:
         require_time()
-        tree, groups = ModelTree.plan(search.sizes, [*search.chosen, *batch]), join_groups(batch)
-        expected = _drop_oversized(expected, tree, model_cells)
-        room = float(search.left - part) - cost
-        fitting = {
-            found: values
-            for found, values in expected.items()
-            if search.prices.table(values.size) <= room
-            and not any(len(group.intersection(found)) > 1 for group in groups)
-        }
-        if not fitting:
-            break
-        found = search.choose(fitting, part)
-        if found is None:
-            break
-        if ModelTree.plan(search.sizes, [*search.chosen, *batch, found]).cells > model_cells:
-            # Rare: the bounds are of trees that could be made, and the one that is made has a few cells more.
-            expected = {members: values for members, values in expected.items() if members != found}
+        if (
+            turns and not turns.left
+        ):  # all together have a last word: those who came first may be linked to nothing
+            turns, most = None, min(most, len(batch) + limit_alone(search.sizes))
             continue
+        near = turns.call(batch) if turns else frozenset[str]()
+        if turns and not near:
+            break
+        candidates.drop_oversized(tree, model_cells)
+        room = float(search.left - part) - cost
+        fitting = candidates.find_fitting(batch, search.prices.table, room, near)
+        i = search.choose(candidates, fitting, part) if fitting.size else None
+        if i is None:
+            if turns is None:
+                break
+            turns.leave_out(near)
+            continue
+        found = candidates.sets[i]
+        grown = tree.add(found) if many else tree
+        if not many or grown.cells > model_cells:
+            grown = ModelTree.plan(search.sizes, [*search.chosen, *batch, found])
+        if grown.cells > model_cells:
+            # Rare: the bounds are of trees that could be made, and the one that is made has a few cells more.
+            candidates.drop(i)
+            tree = ModelTree.plan(search.sizes, [*search.chosen, *batch]) if many else tree
+            continue
+        tree = grown
         batch.append(found)
-        cost += search.prices.table(expected[found].size)
+        cost += search.prices.table(candidates.tables[i].size)
     return batch
-
-
-def _drop_oversized(expected: dict[Set, Array], tree: ModelTree, model_cells: int) -> dict[Set, Array]:
-    """The candidates that the model has room for; what is too large for it now stays so, for sets are only added."""
-    if count_cells(tree.sizes) <= model_cells:
-        return expected
-    enough = tree.bound_pairs()
-    # A set can be added to every clique: that is a junction tree, too, and needs no elimination to be counted.
-    surely = model_cells / (tree.cells + 1)
-    return {
-        found: values
-        for found, values in expected.items()
-        if values.size <= surely
-        or (len(found) == 2 and enough[found] <= model_cells)
-        or tree.bound_cells(found) <= model_cells
-    }
-
-
-def expect_noise(measured: Sequence[Measurement], sizes: dict[str, int]) -> dict[str, float]:
-    """The L1 noise that is left in the margin of each attribute, all tables that have it taken together.
-
-    A cell of the margin sums the noise of cells/levels cells of a table, so its precision is levels/(variance·cells).
-    """
-    precision = dict.fromkeys(sizes, 0.0)
-    for found in measured:
-        for name in found.axes:
-            spread = found.law.variance * found.cells
-            precision[name] += sizes[name] / spread if spread > 0 else math.inf
-    return {name: MEAN_NOISE * sizes[name] / math.sqrt(known) for name, known in precision.items()}
 
 
 def _add(search: _Search, batch: Sequence[Set], part: Fraction, *, thinned: bool = False) -> CliqueModel:

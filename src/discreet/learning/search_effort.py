@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.learning.search_prices import Prices, Rates, price_choice, price_singles, price_unit
+from discreet.learning.attribute_sets import CANDIDATE_CELLS, MANY_ATTRIBUTES, MOST_CANDIDATES, MOST_PAIRS
+from discreet.learning.search_prices import (
+    MANY_BATCHES,
+    Prices,
+    Rates,
+    price_choice,
+    price_singles,
+    price_unit,
+)
 from discreet.values.table import count_cells
 
 START = 0.8
@@ -17,6 +25,10 @@ COUNTED = 4e8
 """Rows that are counted in a second, once for every candidate."""
 LOOKED = 1e-4
 """Seconds for a candidate whenever the model changed: what it expects there is worked out again."""
+WEIGHED = 5e-6
+"""Seconds for a candidate at a choice of many attributes; where they are few, it is in the look."""
+PLANNED = 2e-5
+"""Seconds for each attribute when a tree of many is made to hold one more set."""
 FIT_ATTRIBUTE, FIT_CELL = 1.7e-3, 1e-6
 """Seconds of a fit, for each attribute and each cell of the model."""
 LAST_FITS, AVERAGED = 10, 50
@@ -28,16 +40,19 @@ PROCESS, CANDIDATE, COPIES, CODE = 240e6, 2e3, 24, 3
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a search takes, about: less if it finds nothing more, several times that with a hundred attributes."""
+    """What a search takes, about: less if it finds nothing more."""
 
     seconds: float
     """Of one processor."""
     megabytes: float
     """Of the process, with the codes of the rows and without the file that they come from."""
+    at_most: bool = False
+    """Whether most tables take less: of many attributes the last batches are seldom needed."""
 
     def __str__(self) -> str:
         seconds, megabytes = (float(f"{amount:.2g}") for amount in (self.seconds, self.megabytes))
-        return f"about {seconds:,.0f} s of one processor and {megabytes:,.0f} MB of memory"
+        words = "at most about" if self.at_most else "about"
+        return f"{words} {seconds:,.0f} s of one processor and {megabytes:,.0f} MB of memory"
 
 
 def predict_effort(
@@ -46,14 +61,37 @@ def predict_effort(
     """The effort of a search that looks at so many candidates, of so many cells in all, so many times.
 
     t = start + n·C/v + B·C·l + (B + f)·(a·d + c·M): counting, looking and fitting, with n rows, C candidates,
-    B batches, d attributes and M cells of the model [measured on one core of 2026]; f is larger without a batch.
+    B batches, d attributes and M cells of the model [measured on one core of 2026]; f is larger without a batch. Many
+    attributes look at all candidates C once, and in later batches, for each of K choices, at no more than C' of them:
+    + K·C'·w, and B·C' in place of B·C.
     """
     fit = FIT_ATTRIBUTE * len(sizes) + FIT_CELL * min(model_cells, count_cells(sizes))
-    looking = rows * candidates / COUNTED + batches * candidates * LOOKED
+    looking = rows * candidates / COUNTED
+    if len(sizes) > MANY_ATTRIBUTES and batches:
+        later = min(candidates, MOST_PAIRS + MOST_CANDIDATES)
+        choices = (batches - 1) * round(Rates().batch * len(sizes))
+        looking += candidates * (LOOKED + len(sizes) / 10 * WEIGHED)
+        looking += later * ((batches - 1) * LOOKED + choices * WEIGHED)
+        looking += (len(sizes) + choices) * len(sizes) * PLANNED
+    else:
+        looking += batches * candidates * LOOKED
     space = PROCESS + CANDIDATE * candidates + COPIES * cells + CODE * rows * len(sizes)
     covered = not batches and count_cells(sizes) <= model_cells
     fits = AVERAGED if covered else batches + LAST_FITS
-    return Effort(START + looking + fits * fit, space / 1e6)
+    return Effort(START + looking + fits * fit, space / 1e6, len(sizes) > MANY_ATTRIBUTES)
+
+
+def count_looked(sizes: Sequence[int], looked: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """The most candidates of a choice, and their cells, by those that were rehearsed.
+
+    Many attributes take turns at first and look at all pairs only where some are linked to nothing.
+    """
+    candidates, cells = max(looked, default=(0, 0))
+    if len(sizes) > MANY_ATTRIBUTES and candidates:
+        all_cells = (sum(sizes) ** 2 - sum(size * size for size in sizes)) // 2
+        candidates = max(candidates, math.comb(len(sizes), 2))
+        cells = max(cells, min(all_cells, CANDIDATE_CELLS))
+    return candidates, cells
 
 
 def count_batches(prices: Prices, sizes: Sequence[int], rows: float, rates: Rates) -> int:
@@ -68,4 +106,7 @@ def count_batches(prices: Prices, sizes: Sequence[int], rows: float, rates: Rate
         price_unit(prices, typical, rows, left, len(sizes), rates),
     )
     pairs = left / (priced.table(typical) + float(price_choice(priced, typical, rows, rates)))
-    return math.ceil(pairs / max(2, round(rates.batch * len(sizes))))
+    step = max(2, round(rates.batch * len(sizes)))
+    if len(sizes) <= MANY_ATTRIBUTES:
+        return math.ceil(pairs / step)
+    return min(1 + math.ceil(max(0.0, pairs - len(sizes)) / step), MANY_BATCHES)

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.compute.smoothing import score_levels
-from discreet.learning.attribute_sets import cover_pairs, sum_roots
+from discreet.learning.attribute_sets import MANY_ATTRIBUTES, cover_pairs, sum_roots
 from discreet.learning.learner import noise_for
 from discreet.values.budget import ZCDP, Finite
 from discreet.values.schema import Schema
@@ -22,6 +22,11 @@ MODEL_CELLS = 2**17
 """The cells of all cliques together: such a model fits in a fraction of a second and answers queries at once."""
 GUESSED_ROWS = 10_000
 """The guess where nobody says how many rows there are."""
+
+MANY_BATCHES = 8
+"""The batches that a search of many attributes has at most, for each unit of effort."""
+MANY_CHOSEN = 0.5
+"""A batch after the first one with fewer than this part of the sets that it may have is the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +261,16 @@ def price_choice(prices: Prices, typical: float, rows: float, rates: Rates) -> F
     needed = (epsilon**2 / 8 if prices.gaussian else epsilon) / prices.amount
     pair = prices.table(typical)
     return read_part(min(max(needed, pair / 10), pair))
+
+
+def ends_search(attributes: int, chosen: Sequence[int], step: int, effort: int) -> bool:
+    """Whether a search of many attributes has had enough of batches of so many sets each, `step` at most.
+
+    Such a search would go on for dozens of batches of two or three sets, each after a fit and a look at all pairs.
+    """
+    if attributes <= MANY_ATTRIBUTES:
+        return False
+    return len(chosen) >= MANY_BATCHES * effort or (len(chosen) > 1 and chosen[-1] < MANY_CHOSEN * step)
 
 
 def read_part(amount: float) -> Fraction:

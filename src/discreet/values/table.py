@@ -141,7 +141,7 @@ class CountedTables:
     remembers sets without tables, knows how many passes there will be.
     """
 
-    __slots__ = ("_cells", "_sizes", "_tables")
+    __slots__ = ("_cells", "_holders", "_sizes", "_sources", "_tables")
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self._sizes = sizes
@@ -150,6 +150,8 @@ class CountedTables:
     def forget(self) -> None:
         """Let go of all tables."""
         self._tables: dict[frozenset[str], Table | None] = {}
+        self._holders: dict[str, dict[frozenset[str], None]] = {}
+        self._sources: dict[frozenset[str], frozenset[str] | None] = {}
         self._cells = 0
 
     def find_new(self, sets: Sequence[Set]) -> list[Set]:
@@ -179,13 +181,23 @@ class CountedTables:
                 (frozenset(members), (tables or {}).get(frozenset(members))) for members in sets
             )
             self._cells += added
+            self._sources.clear()
+            for members in sets:
+                for name in members:
+                    self._holders.setdefault(name, {})[frozenset(members)] = None
 
     def _find_source(self, members: frozenset[str]) -> frozenset[str] | None:
         """The set itself, or the one with the fewest cells that holds it."""
         if members in self._tables:
             return members
-        wider = [found for found in self._tables if members < found]
-        return min(wider, key=lambda found: math.prod(self._sizes[name] for name in found), default=None)
+        if members not in self._sources:  # a search asks for thousands of sets, again and again
+            holders = (self._holders.get(name, {}) for name in members)
+            near = min(holders, key=len, default=self._tables)
+            wider = [found for found in near if members < found]
+            self._sources[members] = min(
+                wider, key=lambda found: math.prod(self._sizes[name] for name in found), default=None
+            )
+        return self._sources[members]
 
     def _recall(self, members: frozenset[str]) -> Table:
         source = self._find_source(members)

@@ -42,6 +42,16 @@ class ModelTree:
         bits = tuple(sum(1 << v for v in found) for found in graph)
         return cls(names, tuple(levels), join(*clique_tree_of(graph, order), levels), tuple(order), bits)
 
+    def add(self, members: Sequence[str]) -> ModelTree:
+        """The tree with one more set in a clique by the same order of elimination: quick, and not always the least."""
+        added = [self.names.index(name) for name in members]
+        graph = [{u for u in range(bits.bit_length()) if bits >> u & 1} for bits in self.neighbours]
+        for v in added:
+            graph[v].update(u for u in added if u != v)
+        bits = tuple(sum(1 << v for v in found) for found in graph)
+        joined = join(*clique_tree_of(graph, self.order), self.sizes)
+        return ModelTree(self.names, self.sizes, joined, self.order, bits)
+
     @property
     def cliques(self) -> tuple[tuple[str, ...], ...]:
         """The attributes of each clique, those before it in the tree first."""

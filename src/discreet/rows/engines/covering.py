@@ -118,7 +118,14 @@ def take_margins(wide: Sequence[Places], tables: Sequence[Counts], sets: Sequenc
     for members in sets:
         distinct = tuple(sorted(members))
         axes = [distinct.index(column) for column in members]
-        found.append(np.array(known[distinct].transpose(axes), order="C"))
+        table = known[distinct].transpose(axes)
+        # A sum is nobody else's and needs no copy; a wide table is a part of all that was counted.
+        whole = known[distinct].base is not None
+        found.append(
+            np.array(table, dtype=np.int64, order="C")
+            if whole
+            else np.asarray(table, dtype=np.int64, order="C")
+        )
     return found
 
 

@@ -76,6 +76,7 @@ class Tally:
     """
 
     __slots__ = (
+        "_flushed",
         "_layout",
         "_places",
         "_private",
@@ -112,6 +113,7 @@ class Tally:
         self._totals = np.zeros(self._layout.cells, dtype=np.int64)
         self._private: list[npt.NDArray[np.int32]] = []
         self._seen = 0
+        self._flushed = False
 
     def add(self, codes: Sequence[Codes], weights: npt.NDArray[np.int64] | None = None) -> None:
         """Count these rows too; a code that is not below its column's size is refused, not counted."""
@@ -133,14 +135,20 @@ class Tally:
 
     def finish(self) -> list[npt.NDArray[np.int64]]:
         """The tables counted so far."""
-        self._flush()
+        if self._private and not self._flushed:  # 64-bit totals would take twice the room of these
+            totals: npt.NDArray[Any] = self._private[0]
+            for histogram in self._private[1:]:
+                totals += histogram
+            del self._private[1:]
+        else:
+            self._flush()
+            totals = self._totals
         bases = self._layout.bases
         counted = [
-            self._totals[bases[i] : bases[i + 1]].reshape(shape)
-            for i, shape in enumerate(self._layout.shapes)
+            totals[bases[i] : bases[i + 1]].reshape(shape) for i, shape in enumerate(self._layout.shapes)
         ]
         if self._wide is self._places:
-            return [table.copy() for table in counted]
+            return [table.astype(np.int64) for table in counted]
         return take_margins(self._wide, counted, self._places)
 
     def _add_counts(self, columns: Sequence[Codes], start: int, stop: int) -> None:
@@ -191,7 +199,7 @@ class Tally:
         for histogram in self._private:
             self._totals += histogram
             histogram[:] = 0
-        self._seen = 0
+        self._seen, self._flushed = 0, True
 
 
 def _compile(function: Function) -> Function:
