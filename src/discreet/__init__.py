@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from discreet.values.table import Table
     from discreet.values.unit import Unit
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "DAG",
