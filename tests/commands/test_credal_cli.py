@@ -43,9 +43,9 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -
 
 
 def test_a_dirichlet_model_is_made_of_public_rows_only_and_gives_all_away(
-    place: Path, capsys: pytest.CaptureFixture[str]
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = place / "idm.json"
+    out = tmp_path / "idm.json"
     asked: list[Any] = ["credal", "idm", place / "rows.csv", "--schema", place / "schema.toml"]
     asked += ["--graph", place / "truth.json", "--strength", 5, "--out", out]
     assert "gives their exact frequencies away" in run(capsys, *asked, code=2) and not out.exists()
