@@ -304,10 +304,12 @@ def _grow(
 ) -> CliqueModel:
     """Choose and measure batch after batch until nothing is worth its noise; then the rest goes to all sets.
 
+    In pure ε, a batch that leaves little gets all of it, with the attributes that are in no set, and is the last.
     `reach` is the width and the effort. Sets that were given stay linked, whatever they show.
     """
     width, effort = reach
     step = max(2, round(search.rates.batch * len(search.sizes)))
+    last: list[Set] = []
     while True:
         require_time()
         pairs = list_pairs(search.sizes, min(model_cells, search.prices.reach(float(search.left))))
@@ -320,17 +322,22 @@ def _grow(
         if not batch:
             break
         cost = sum(search.prices.table(search.count_cells(found)) for found in batch)
-        model = _add(search, batch, min(read_part(cost), search.left))
+        ends = not search.prices.gaussian and float(search.left) - cost <= search.rates.rest * cost
+        if ends:  # one table of a whole ε is √2 less noisy than two that have half of it each
+            last = _record(search, batch)
+        else:
+            model = _add(search, batch, min(read_part(cost), search.left))
         if progress is not None:
-            progress(
-                round(100 * (1 - float(search.left))), 100, ", ".join(" × ".join(found) for found in batch)
-            )
+            spent = 1.0 if ends else 1 - float(search.left)
+            progress(round(100 * spent), 100, ", ".join(" × ".join(found) for found in batch))
+        if ends:
+            break
     if search.left > 0:
         linked = {name for found in search.chosen for name in found}
-        last = [*search.chosen, *((name,) for name in search.sizes if name not in linked)]
-        if search.left < LAST_PART:
-            last = [max(last, key=search.count_cells)]
-        search.measure(last, search.left)
+        alone = [(name,) for name in search.sizes if name not in linked]
+        if not last and search.left < LAST_PART:
+            last, alone = [max([*search.chosen, *alone], key=search.count_cells)], []
+        search.measure([*(last or search.chosen), *alone], search.left)
     return search.fit(thinned=not given)
 
 
@@ -397,10 +404,15 @@ def expect_noise(measured: Sequence[Measurement], sizes: dict[str, int]) -> dict
 
 def _add(search: _Search, batch: Sequence[Set], part: Fraction, *, thinned: bool = False) -> CliqueModel:
     """Measure a batch and fit the model again."""
-    search.measure(batch, part)
+    search.measure(_record(search, batch), part)
+    return search.fit(thinned=thinned)
+
+
+def _record(search: _Search, batch: Sequence[Set]) -> list[Set]:
+    """Count a batch among what was chosen."""
     search.batches.append(list(batch))
     search.chosen = prune([*search.chosen, *batch])
-    return search.fit(thinned=thinned)
+    return list(batch)
 
 
 def _read_sets(search: _Search, sets: Iterable[Sequence[str]], model_cells: int) -> list[Set]:

@@ -41,10 +41,10 @@ class Rates:
     where a first look is lost for the rest, and where rows are too few as well."""
     scarce: float = 16.0
     """The same below which not even a greedy search in ρ finds anything."""
-    covered: float = 0.36
+    covered: float = 0.2
     """The L1 noise of a pair, as a part of the rows, up to which all pairs of a small table are measured in pure ε: a
-    few wide sets hold them, and choices would cost as much as they save. With more noise, fifteen tables had the same
-    error on average without any dependence."""
+    few wide sets hold them, and choices would cost as much as they save. On six tables the search had 1.07 of the error
+    of a cover at 0.15, 0.98 at 0.2 and 0.82 at 0.33."""
     triples: float = 0.003
     """What dependences of three are worth on average, in L1, where all pairs are known: sets that hold more of the
     triples are taken as long as their noise grows by less."""
@@ -64,7 +64,13 @@ class Rates:
     """The most in pure ε, where a table's noise grows with the number of tables and not with its root, unless a typical
     pair has only four cells."""
     choice: float = 0.05
-    """The scale of the noise in a choice, as a part of the rows; it costs a tenth to all of a typical pair's price."""
+    """The scale of the noise in a choice, as a part of the rows; it costs a tenth of a typical pair's price or more."""
+    dearest: float = 0.4
+    """The most that a choice costs in pure ε, as a part of a typical pair's price: where rows are few, eight choices
+    at the price of five pairs took more from every table than better choices brought."""
+    rest: float = 3.0
+    """How many times its own price a batch may leave over and still get all of it, in pure ε: two tables that share an
+    ε are noisier together than one that has all of it, by √2, and so little pays for few further choices."""
     handicap: float = 0.4
     """How much of its expected noise a candidate must be wrong by: making tables agree takes off the rest."""
     smooth: float = 0.5
@@ -255,7 +261,7 @@ def price_choice(prices: Prices, typical: float, rows: float, rates: Rates) -> F
     epsilon = 2 * prices.l1 / (rates.choice * rows)
     needed = (epsilon**2 / 8 if prices.gaussian else epsilon) / prices.amount
     pair = prices.table(typical)
-    return read_part(min(max(needed, pair / 10), pair))
+    return read_part(min(max(needed, pair / 10), pair if prices.gaussian else rates.dearest * pair))
 
 
 def read_part(amount: float) -> Fraction:
