@@ -1,4 +1,4 @@
-"""In pure ε a batch that leaves little over gets all of it: the same ε in two tables says less than in one."""
+"""In pure ε a batch whose noise needs all that is left gets it: the same ε in two tables says less than in one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def count_tables(found: Network) -> Counter[frozenset[str]]:
 
 def test_the_last_batch_is_measured_once_with_all_that_is_left() -> None:
     """Whatever is chosen: there is one batch, none of its sets is measured again, and nothing is left of ε."""
-    found = search("1", Rates(covered=0.0, signal=0.0, rest=1e9))
+    found = search("1", Rates(covered=0.0, signal=0.0, noise=1e-6))
     known = found.provenance
     assert known is not None and len(known.details["batches"]) <= 1
     times = count_tables(found)
@@ -43,9 +43,9 @@ def test_the_last_batch_is_measured_once_with_all_that_is_left() -> None:
     assert len(linked) >= 2  # a third of all rows are off where equal columns are taken for independent
 
 
-def test_a_large_rest_pays_for_further_choices() -> None:
-    """Where no rest is small, what was chosen is measured again at the end, or had no rest to share."""
-    found = search("1", Rates(covered=0.0, signal=0.0, rest=0.0, most_pure=12.0))
+def test_where_rows_are_many_the_rest_pays_for_further_choices() -> None:
+    """What was chosen is measured again at the end: the noise aimed at took less than there was."""
+    found = search("1", Rates(covered=0.0, signal=0.0, most_pure=12.0))
     known = found.provenance
     assert known is not None
     assert max(count_tables(found)[frozenset(members)] for members in known.details["sets"]) >= 2

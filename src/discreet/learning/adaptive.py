@@ -37,6 +37,7 @@ from discreet.learning.search_prices import (
     Prices,
     Rates,
     cover_small,
+    price_aimed,
     price_choice,
     price_singles,
     price_unit,
@@ -304,7 +305,8 @@ def _grow(
 ) -> CliqueModel:
     """Choose and measure batch after batch until nothing is worth its noise; then the rest goes to all sets.
 
-    In pure ε, a batch that leaves little gets all of it, with the attributes that are in no set, and is the last.
+    In pure ε, a batch that would need all that is left to have the noise aimed at gets it, with the attributes that are
+    in no set, and is the last.
     `reach` is the width and the effort. Sets that were given stay linked, whatever they show.
     """
     width, effort = reach
@@ -322,8 +324,10 @@ def _grow(
         if not batch:
             break
         cost = sum(search.prices.table(search.count_cells(found)) for found in batch)
-        ends = not search.prices.gaussian and float(search.left) - cost <= search.rates.rest * cost
-        if ends:  # one table of a whole ε is √2 less noisy than two that have half of it each
+        aimed = price_aimed(search.prices, typical, search.rows, search.rates)
+        wanted = cost * aimed / search.prices.table(typical)
+        ends = not search.prices.gaussian and float(search.left) <= max(cost, wanted)
+        if ends:  # one table of a whole ε is less noisy, by √2, than two that have half of it each
             last = _record(search, batch)
         else:
             model = _add(search, batch, min(read_part(cost), search.left))

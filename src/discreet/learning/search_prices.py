@@ -68,9 +68,6 @@ class Rates:
     dearest: float = 0.4
     """The most that a choice costs in pure ε, as a part of a typical pair's price: where rows are few, eight choices
     at the price of five pairs took more from every table than better choices brought."""
-    rest: float = 3.0
-    """How many times its own price a batch may leave over and still get all of it, in pure ε: two tables that share an
-    ε are noisier together than one that has all of it, by √2, and so little pays for few further choices."""
     handicap: float = 0.4
     """How much of its expected noise a candidate must be wrong by: making tables agree takes off the rest."""
     smooth: float = 0.5
@@ -250,10 +247,15 @@ def price_unit(
     prices: Prices, typical: float, rows: float, left: float, attributes: int, rates: Rates
 ) -> float:
     """The unit at which a typical pair has the noise aimed at, within bounds on the number of pairs to pay for."""
-    aimed = prices.afford(typical, rates.noise * (typical / 64) ** (1 / 6) * rows)
+    aimed = price_aimed(prices, typical, rows, rates)
     count = rates.most if prices.gaussian or typical <= 4 else rates.most_pure
     fewest, most = (left / (pairs * attributes) for pairs in (rates.fewest, count))
     return min(max(aimed, most), fewest) / prices.weigh(typical)
+
+
+def price_aimed(prices: Prices, typical: float, rows: float, rates: Rates) -> float:
+    """The part of the budget at which a typical pair has the noise aimed at, even if it is more than there is."""
+    return prices.afford(typical, rates.noise * (typical / 64) ** (1 / 6) * rows)
 
 
 def price_choice(prices: Prices, typical: float, rows: float, rates: Rates) -> Fraction:
