@@ -43,8 +43,8 @@ class Rates:
     """The same below which not even a greedy search in ρ finds anything."""
     covered: float = 0.2
     """The L1 noise of a pair, as a part of the rows, up to which all pairs of a small table are measured in pure ε: a
-    few wide sets hold them, and choices would cost as much as they save. On six tables the search had 1.07 of the error
-    of a cover at 0.15, 0.98 at 0.2 and 0.82 at 0.33."""
+    few wide sets hold them, and choices would cost as much as they save. On six tables the search had 1.03 of the error
+    of a cover at 0.15, 0.96 at 0.2 and 0.91 at 0.3, four runs each."""
     triples: float = 0.003
     """What dependences of three are worth on average, in L1, where all pairs are known: sets that hold more of the
     triples are taken as long as their noise grows by less."""
