@@ -103,8 +103,8 @@ UNSEEN = (
 
 Of the others, earners, smokers, veterans, attitudes, debtors, incomes, cancers, census, food, doctors_halved and
 workers_halved had one in the rules for small tables; birds, workers, covid, alcohol, telecom, weather, pupils, wives,
-patients, coverage and the rows of alarm in those for drowned pairs and few rows; doctors in that for thinning; and mortgages, trainees, hearts,
-vocabulary and the rows of child in that for the last batch."""
+patients, coverage and the rows of alarm in those for drowned pairs and few rows; doctors in that for thinning; and
+mortgages, trainees, hearts, vocabulary and the rows of child in that for the last batch."""
 HALVED = ("voters", "insurance", "hotel", "doctors", "workers")
 """Tables that are written a second time, as NAME_halved, with two levels an attribute."""
 WIDEST = 24
