@@ -37,6 +37,7 @@ from discreet.learning.search_prices import (
     Prices,
     Rates,
     cover_small,
+    is_smooth,
     price_aimed,
     price_choice,
     price_singles,
@@ -306,11 +307,13 @@ def _grow(
     """Choose and measure batch after batch until nothing is worth its noise; then the rest goes to all sets.
 
     In pure ε, a batch that would need all that is left to have the noise aimed at gets it, with the attributes that are
-    in no set, and is the last.
+    in no set, and is the last; not where most pairs are of numbers.
     `reach` is the width and the effort. Sets that were given stay linked, whatever they show.
     """
     width, effort = reach
     step = max(2, round(search.rates.batch * len(search.sizes)))
+    # A smooth dependence is known better than its cells, and many pairs with noise say more of it than few without.
+    whole = not search.prices.gaussian and not is_smooth(search.airlock.schema)
     last: list[Set] = []
     while True:
         require_time()
@@ -326,7 +329,7 @@ def _grow(
         cost = sum(search.prices.table(search.count_cells(found)) for found in batch)
         aimed = price_aimed(search.prices, typical, search.rows, search.rates)
         wanted = cost * aimed / search.prices.table(typical)
-        ends = not search.prices.gaussian and float(search.left) <= max(cost, wanted)
+        ends = whole and float(search.left) <= max(cost, wanted)
         if ends:  # one table of a whole ε is less noisy, by √2, than two that have half of it each
             last = _record(search, batch)
         else:

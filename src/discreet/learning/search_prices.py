@@ -239,8 +239,12 @@ def price_singles(prices: Prices, sizes: Sequence[int], rows: float, rates: Rate
 
 def suit_rates(rates: Rates, schema: Schema) -> Rates:
     """The rates where most pairs are of attributes with scored levels: the budget is cut into more of them."""
-    smooth = math.comb(len(score_levels(schema)), 2) > math.comb(len(schema), 2) / 2
-    return replace(rates, fewest=max(rates.fewest, rates.fewest_smooth)) if smooth else rates
+    return replace(rates, fewest=max(rates.fewest, rates.fewest_smooth)) if is_smooth(schema) else rates
+
+
+def is_smooth(schema: Schema) -> bool:
+    """Whether most pairs are of attributes with scored levels."""
+    return math.comb(len(score_levels(schema)), 2) > math.comb(len(schema), 2) / 2
 
 
 def price_unit(
