@@ -43,6 +43,8 @@ from discreet.learning.search_prices import (
     Rates,
     cover_small,
     ends_search,
+    is_smooth,
+    price_aimed,
     price_choice,
     price_singles,
     price_unit,
@@ -300,10 +302,15 @@ def _grow(
 ) -> CliqueModel:
     """Choose and measure batch after batch until nothing is worth its noise; then the rest goes to all sets.
 
+    In pure ε, a batch that would need all that is left to have the noise aimed at gets it, with the attributes that are
+    in no set, and is the last; not where most pairs are of numbers.
     `reach` is the width and the effort. Sets that were given stay linked, whatever they show.
     """
     width, effort = reach
     step = max(2, round(search.rates.batch * len(search.sizes)))
+    # A smooth dependence is known better than its cells, and many pairs with noise say more of it than few without.
+    whole = not search.prices.gaussian and not is_smooth(search.airlock.schema)
+    last: list[Set] = []
     while True:
         require_time()
         pairs = list_pairs(search.sizes, min(model_cells, search.prices.reach(float(search.left))))
@@ -318,19 +325,25 @@ def _grow(
         if not batch:
             break
         cost = sum(search.prices.table(search.count_cells(found)) for found in batch)
-        model = _add(search, batch, min(read_part(cost), search.left))
+        aimed = price_aimed(search.prices, typical, search.rows, search.rates)
+        wanted = cost * aimed / search.prices.table(typical)
+        ends = whole and float(search.left) <= max(cost, wanted)
+        if ends:  # one table of a whole ε is less noisy, by √2, than two that have half of it each
+            last = _record(search, batch)
+        else:
+            model = _add(search, batch, min(read_part(cost), search.left))
         if progress is not None:
-            progress(
-                round(100 * (1 - float(search.left))), 100, ", ".join(" × ".join(found) for found in batch)
-            )
-        if ends_search(len(search.sizes), [len(found) for found in search.batches[given:]], step, effort):
+            spent = 1.0 if ends else 1 - float(search.left)
+            progress(round(100 * spent), 100, ", ".join(" × ".join(found) for found in batch))
+        small = [len(found) for found in search.batches[given:]]
+        if ends or ends_search(len(search.sizes), small, step, effort):
             break
     if search.left > 0:
         linked = {name for found in search.chosen for name in found}
-        last = [*search.chosen, *((name,) for name in search.sizes if name not in linked)]
-        if search.left < LAST_PART:
-            last = [max(last, key=search.count_cells)]
-        search.measure(last, search.left)
+        alone = [(name,) for name in search.sizes if name not in linked]
+        if not last and search.left < LAST_PART:
+            last, alone = [max([*search.chosen, *alone], key=search.count_cells)], []
+        search.measure([*(last or search.chosen), *alone], search.left)
     return search.fit(thinned=not given)
 
 
@@ -347,9 +360,8 @@ def _choose_batch(
     tree = ModelTree.plan(search.sizes, search.chosen)
     while len(batch) < most:
         require_time()
-        if (
-            turns and not turns.left
-        ):  # all together have a last word: those who came first may be linked to nothing
+        # All together have a last word: those who came first may be linked to nothing.
+        if turns and not turns.left:
             turns, most = None, min(most, len(batch) + limit_alone(search.sizes))
             continue
         near = turns.call(batch) if turns else frozenset[str]()
@@ -381,10 +393,15 @@ def _choose_batch(
 
 def _add(search: _Search, batch: Sequence[Set], part: Fraction, *, thinned: bool = False) -> CliqueModel:
     """Measure a batch and fit the model again."""
-    search.measure(batch, part)
+    search.measure(_record(search, batch), part)
+    return search.fit(thinned=thinned)
+
+
+def _record(search: _Search, batch: Sequence[Set]) -> list[Set]:
+    """Count a batch among what was chosen."""
     search.batches.append(list(batch))
     search.chosen = prune([*search.chosen, *batch])
-    return search.fit(thinned=thinned)
+    return list(batch)
 
 
 def _read_sets(search: _Search, sets: Iterable[Sequence[str]], model_cells: int) -> list[Set]:
