@@ -170,6 +170,8 @@ class ModelError:
             raise MechanismError(f"{self.name}: expected counts must be finite and sum to at most 2^31")
         object.__setattr__(self, "counts", _round(given))
         self.counts.flags.writeable = False  # what was priced is what is compared with
+        parts = np.split(self.counts, np.cumsum([model.size for model in self.expected])[:-1])
+        object.__setattr__(self, "expected", tuple(map(np.reshape, parts, [m.shape for m in self.expected])))
         known = len(self.handicaps) in (0, len(self.expected))
         if not known or not all(abs(amount) <= MOST_ROWS for amount in self.handicaps):
             raise MechanismError(f"{self.name}: handicaps must be one for each model, and at most 2^31")
@@ -195,9 +197,8 @@ class ModelError:
     def evaluate(self, tables: Sequence[Table]) -> Floats:
         """The L1 distance for each candidate; each table must have the shape of its model's."""
         apart = _join([table.values for table in tables])
-        apart -= self.counts
-        errors = _sum_each(np.abs(apart, out=apart), self.expected)
-        return errors - np.array(self.handicaps) if self.handicaps else errors
+        errors = _sum_each(np.abs(np.subtract(apart, self.counts, out=apart), out=apart), self.expected)
+        return np.asarray(errors - np.array(self.handicaps or 0.0))
 
 
 def _join(tables: Sequence[Array]) -> Floats:
@@ -206,14 +207,13 @@ def _join(tables: Sequence[Array]) -> Floats:
 
 
 def _round(amounts: Floats) -> Floats:
-    """Multiples of 2^-16, in place: all tables together may have eight million cells."""
+    """Multiples of 2^-16, in place: all tables together may have four million cells."""
     return np.divide(np.rint(np.multiply(amounts, 2.0**16, out=amounts), out=amounts), 2.0**16, out=amounts)
 
 
 def _sum_each(cells: Floats, tables: Sequence[Array]) -> Floats:
     """Their sums, table by table; none is empty."""
-    starts = np.cumsum([0, *(table.size for table in tables)])[:-1]
-    return np.asarray(np.add.reduceat(cells, starts))
+    return np.asarray(np.add.reduceat(cells, np.cumsum([0, *(table.size for table in tables)])[:-1]))
 
 
 def _require(shapes: Sequence[Shape]) -> Sequence[Shape]:
