@@ -87,14 +87,13 @@ class TrueCounts:
     At each step of a greedy search only the families with the newest attribute are new [004, Sec. 4.1].
     """
 
-    __slots__ = ("_cells", "_known", "_tables", "counter", "sizes")
+    __slots__ = ("_known", "_tables", "counter", "sizes")
 
     def __init__(self, counter: Counter, sizes: Mapping[str, int]) -> None:
         self.counter = counter
         self.sizes = sizes
         self._known: dict[tuple[type, str], dict[Family, float]] = {}
         self._tables: dict[Family, Table] = {}
-        self._cells = 0
 
     def check_scores(self, families: Sequence[Family], score: Score) -> None:
         """Refuse, before it is paid for, what counting would refuse."""
@@ -119,16 +118,14 @@ class TrueCounts:
 
     def _count(self, families: Sequence[Family]) -> list[Table]:
         """The tables of these families; a model changes from choice to choice, but what it is held to does not."""
-        new = [family for family in dict.fromkeys(families) if family not in self._tables]
-        tables = dict(zip(new, self.counter.count(new), strict=True)) if new else {}
-        found = [tables[family] if family in tables else self._tables[family] for family in families]
-        added = sum(table.cells for table in tables.values())
-        if self._cells + added > MOST_CELLS:
-            self._tables, self._cells = {}, 0
-        if added <= MOST_CELLS:
-            self._tables.update(tables)
-            self._cells += added
-        return found
+        tables = self._tables
+        if new := [family for family in dict.fromkeys(families) if family not in tables]:
+            held = sum(math.prod(self.sizes[name] for name in family) for family in (*tables, *new))
+            if held > MOST_CELLS:  # what is not asked for goes before anything else is counted
+                self._tables = tables = {family: tables[family] for family in families if family in tables}
+            tables = tables | dict(zip(new, self.counter.count(new), strict=True))
+            self._tables = tables if sum(table.cells for table in tables.values()) <= MOST_CELLS else {}
+        return [tables[family] for family in families]
 
     def _find_new(self, families: Sequence[Family], score: Score) -> list[Family]:
         known = self._known.get((type(score), score.name), {})

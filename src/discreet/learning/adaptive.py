@@ -316,11 +316,15 @@ def _grow(
         pairs = list_pairs(search.sizes, min(model_cells, search.prices.reach(float(search.left))))
         if search.chosen and len(search.sizes) > MANY_ATTRIBUTES:
             pairs = keep_near(pairs, model.tree)
-        expected = list_candidates(
-            model, search.chosen, width, pairs, search.allows, search.sizes, MOST_CANDIDATES * effort
-        )
-        batch = _choose_batch(
-            search, expected, step if search.chosen else len(search.sizes) - 1, typical, model_cells
+        most = step if search.chosen else len(search.sizes) - 1
+        batch = _choose_batch(  # what is expected is many megabytes, and held by nobody when the next is worked out
+            search,
+            list_candidates(
+                model, search.chosen, width, pairs, search.allows, search.sizes, MOST_CANDIDATES * effort
+            ),
+            most,
+            typical,
+            model_cells,
         )
         if not batch:
             break
