@@ -18,7 +18,7 @@ from discreet.learning.refinement import Cells, open_dates, open_numbers
 from discreet.rows.draft.prepared import FORMS, prepare
 from discreet.stores.memory import MemoryLedger
 from discreet.values.budget import allow
-from discreet.values.errors import BudgetError, Overspent, SchemaError
+from discreet.values.errors import BudgetError, Overspent, PromiseWarning, SchemaError
 
 
 def make_frame(rows: int = 4000) -> pd.DataFrame:
@@ -227,8 +227,16 @@ def test_parts_that_noise_drowns_do_not_swallow_the_rest(dates: bool) -> None:
 
 
 def test_a_number_in_a_single_cell_is_cut_in_the_middle() -> None:
-    assert Cells((10.0, 20.0), 1.0, "", (500.0,), (20.0,)).cut() == (10.0, 15.0, 20.0)
-    assert Cells((5.0, 6.0), 1.0, "", (500.0,), (20.0,)).cut() == (5.0, 6.0)
+    assert Cells((10.0, 20.0), 1.0, "", (500.0,), (20.0,)).cut() == (10.0, 15.0, 19.5)
+    assert Cells((5.0, 6.0), 1.0, "", (500.0,), (20.0,)).cut() == (5.0, 5.5)
+
+
+@pytest.mark.parametrize("constant", [0, 1, 7, 2024, -3, 0.5])
+def test_a_column_of_one_number_stays_one(constant: float) -> None:
+    frame = pd.DataFrame({"same": [constant] * 3_000, "coin": [0, 1] * 1_500})
+    with pytest.warns(PromiseWarning, match="no ledger remembers"):
+        drawn = dc.synthesize(frame, epsilon=5)["same"].astype(float)
+    assert (drawn == constant).mean() > 0.98, drawn.value_counts()
 
 
 def test_a_draft_beyond_the_budget_is_refused_before_it_pays() -> None:

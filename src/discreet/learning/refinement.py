@@ -27,6 +27,9 @@ HEAVY = 16
 """A cell with more than one part in so many of the rows is split."""
 PARTS = 12
 """About so many cells a heavy one is split into."""
+NEARLY = 0.9
+SINGLE = 24
+"""A cell of at most so many numbers that holds nearly all rows is split into single ones: rounds are few."""
 CHANCE = 0.01
 """The chance that some cell in which nothing is passes for one that holds something."""
 LUCKY = 1e-8
@@ -148,7 +151,8 @@ class Cells:
         edges = set(self.edges)
         for (low, high), held in zip(pairwise(self.edges), found, strict=True):
             if held > rows / HEAVY:
-                edges |= set(_cut_cell(low, high, self.grain))
+                parts = SINGLE if held > NEARLY * rows and high - low <= SINGLE * self.grain else PARTS
+                edges |= set(_cut_cell(low, high, self.grain, parts))
         if len(edges) == len(self.edges) and not self._may_hide():
             return None
         return replace(self, edges=tuple(sorted(edges)), counts=(), deviations=(), parts=())
@@ -251,9 +255,9 @@ class Cells:
             i = self.edges.index(told.edges[0])
             if len(self.counts) == 1:
                 inner = _cut_cell(self.edges[0], self.edges[1], self.grain)
-                return (self.edges[0], *inner[len(inner) // 2 :][:1], self.edges[1])
+                return self._end((self.edges[0], *inner[len(inner) // 2 :][:1], self.edges[1]))
             near = max((j for j in (i - 1, i + 1) if 0 <= j < len(self.counts)), key=lambda j: self.counts[j])
-            return self.edges[min(i, near) : max(i, near) + 2]
+            return self._end(self.edges[min(i, near) : max(i, near) + 2])
         rows, noise = max(1.0, sum(told.counts)), float(np.median(self.deviations))
         bins = int(min(most, max(4, rows / (6 * noise)))) if noise else most
         low, high = told.edges[0], told.edges[-1]
@@ -272,6 +276,10 @@ class Cells:
         # Nothing is known about the inside of a cell that is still heavy: it is one bin.
         kept = {edge for edge in edges if not any(first < edge < last for first, last in heavy)}
         return thin({*kept, *(edge for pair in heavy for edge in pair)})
+
+    def _end(self, edges: tuple[float, ...]) -> tuple[float, ...]:
+        """The last bin holds its upper edge too, which is a number that no row of the last cell has."""
+        return edges if self.dates else (*edges[:-1], float(f"{edges[-1] - self.grain / 2:.12g}"))
 
     def pin(self, edges: Sequence[float]) -> Bins:
         """Bins with these edges; a number takes the bin after it, in which nothing is, and stands for both."""
@@ -311,10 +319,10 @@ def open_dates(form: str) -> Cells:
     return Cells(tuple(days), 3600.0 if form == "time" else 1.0, form)
 
 
-def _cut_cell(low: float, high: float, grain: float) -> list[float]:
-    """Round edges inside a cell, about `PARTS` of them, none closer than the grain."""
+def _cut_cell(low: float, high: float, grain: float, most: int = PARTS) -> list[float]:
+    """Round edges inside a cell, about so many of them, none closer than the grain."""
     finest = grain or 10.0**-PLACES_UNKNOWN
-    step = max(1.0, round((high - low) / PARTS / finest)) * finest
+    step = max(1.0, round((high - low) / most / finest)) * finest
     parts = math.ceil((high - low) / step - 1e-9)
     if parts < 2 or step <= 1e-9 * max(abs(low), abs(high)):
         return []
