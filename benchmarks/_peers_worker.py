@@ -1,7 +1,7 @@
 """One synthesiser on rows of codes; runs in an environment of its own, which has discreet only where discreet is meant.
 
-Reads {"method", "sizes", "epsilon", "delta", "rho", "draw", "codes", "answer"} from the file that is named first,
-writes `draw` synthetic rows of codes to the npz file `answer`, and prints seconds and memory as JSON.
+Reads {"method", "sizes", "epsilon", "delta", "rho", "draw", "drawing", "codes", "answer"} from the file that is
+named first, writes `draw` synthetic rows of codes to the npz file `answer`, and prints seconds and memory as JSON.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from discreet.entrance import open_airlock
-
 Codes = dict[str, np.ndarray]
 Draw = Callable[[], Codes]
 """Fitting gives a function that draws the rows."""
@@ -29,6 +27,7 @@ Begin = Callable[[], None]
 
 def fit_ours(codes: Codes, task: dict[str, Any], begin: Begin) -> Draw:
     """Our default search in pure ε, PrivBayes in pure ε, or the default search in the ρ that the peers get."""
+    from discreet.entrance import open_airlock
     from discreet.learning.adaptive import adaptive
     from discreet.learning.privbayes import privbayes
     from discreet.values.budget import ZCDP, PureDP
@@ -63,7 +62,7 @@ def fit_opendp(codes: Codes, task: dict[str, Any], begin: Begin) -> Draw:
     table = context.query(rho=rho).contingency_table(keys=keys, algorithm=algorithm).release()
 
     def draw() -> Codes:
-        found = table.synthesize(rows=task["draw"], method="sample")
+        found = table.synthesize(rows=task["draw"], method=task["drawing"])
         # It adds a level for what is in no key; such rows are few, and count as the first level.
         return {name: found[name].fill_null(0).to_numpy() for name in task["sizes"]}
 

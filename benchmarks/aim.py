@@ -82,7 +82,10 @@ def read_codes(folder: Path, name: str) -> tuple[dict[str, int], Codes]:
         (inside,) = [found for found in file.namelist() if found.endswith(".csv")]
         types = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(sizes, pyarrow.int16()))
         rows = pyarrow.csv.read_csv(io.BytesIO(file.read(inside)), convert_options=types)
-    return sizes, {column: rows[column].to_numpy() for column in sizes}
+    codes = {column: np.array(rows[column]) for column in sizes}
+    del rows
+    pyarrow.default_memory_pool().release_unused()  # or the text of the file would count as memory of a search
+    return sizes, codes
 
 
 def make_wide(attributes: int, rows: int = 50_000) -> tuple[dict[str, int], Codes]:
@@ -256,14 +259,16 @@ def read_runs(path: Path) -> list[Run]:
         ]  # fmt: skip
 
 
-def read_figures(folder: Path) -> dict[tuple[str, str], dict[str, float]]:
-    """AIM's recorded figures by table and ε; of several, the one with the least error."""
+def read_figures(folder: Path, method: str = "AIM") -> dict[tuple[str, str], dict[str, float]]:
+    """A method's recorded figures by table and ε; of several, the one with the least error."""
     best: dict[tuple[str, str], dict[str, float]] = {}
     for path in (folder / "aim" / "aim-figures.csv", HERE / "aim-figures.csv"):
         if not path.exists():
             continue
         with path.open(newline="", encoding="utf-8") as file:
             for line in csv.DictReader(file):
+                if method not in line["implementation"]:
+                    continue
                 found = {name: float(line[name]) for name in ("seconds", "peak_mb", "tv3")}
                 key = line["table"], line["epsilon"]
                 if key not in best or found["tv3"] < best[key]["tv3"]:

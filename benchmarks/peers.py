@@ -61,7 +61,9 @@ class Outcome:
     peak_mb: float = float("nan")
 
 
-def run(method: str, data: Data, epsilon: str, limit: float, *, install: bool) -> Outcome:
+def run(
+    method: str, data: Data, epsilon: str, limit: float | None, *, install: bool, drawing: str = "sample"
+) -> Outcome:
     """Fit and draw in a process of its own; killed, with all that it started, when the time is up."""
     peer = method.partition("_")[0]
     python = Path(sys.executable) if peer == "ours" else open_environment(*PACKAGES[peer], install=install)
@@ -77,6 +79,7 @@ def run(method: str, data: Data, epsilon: str, limit: float, *, install: bool) -
             "delta": DELTA,
             "rho": f"{float(afford_zcdp(ApproxDP(epsilon, DELTA)).rho):.9f}",
             "draw": data.rows,
+            "drawing": drawing,
             "codes": str(place / "codes.npz"),
             "answer": str(place / "answer.npz"),
         }
