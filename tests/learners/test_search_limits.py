@@ -11,11 +11,13 @@ import pytest
 
 import discreet as dc
 from discreet.compute.cliques import blending, model
-from discreet.learning import adaptive
+from discreet.compute.cliques.entropy import fit_margins
+from discreet.learning import adaptive, search_prices
 from discreet.learning.greedy import greedy
 from discreet.learning.learner import LIMITS
+from discreet.values.budget import ZCDP
 from discreet.values.errors import SearchWarning
-from discreet.values.table import MAX_CELLS
+from discreet.values.table import MAX_CELLS, Table
 
 
 def test_a_degree_that_is_cut_is_told() -> None:
@@ -80,3 +82,33 @@ def test_models_are_averaged_only_where_all_pairs_are_in_reach(monkeypatch: pyte
         with dc.open_airlock(rows, schema, budget="1/4") as airlock:
             dc.learn.adaptive(airlock, spend="1/4")
         assert averaged == expected
+
+
+@pytest.mark.parametrize(("shares", "all_linked"), [(search_prices.ROOM_SHARES, True), (np.inf, False)])
+def test_no_pair_takes_the_room_of_all_the_others(
+    shares: float, all_linked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two equal columns of 150 levels would fill the model; ten equal ones of ten levels each need a little of it."""
+    monkeypatch.setattr(search_prices, "ROOM_SHARES", shares)
+    sizes = {"one": 150, "other": 150, **{f"x{i}": 10 for i in range(10)}}
+    schema = dc.Schema.of({name: [str(k) for k in range(size)] for name, size in sizes.items()})
+    codes = np.arange(30_000)
+    rows = {name: (codes % size).astype(str) for name, size in sizes.items()}
+    with dc.open_airlock(rows, schema, budget=ZCDP("10")) as airlock:
+        found = dc.learn.adaptive(airlock, spend=ZCDP("10"), model_cells=23_000, width=2)
+    assert found.provenance is not None
+    linked = {name for members in found.provenance.details["sets"] for name in members}
+    assert (linked == set(sizes)) == all_linked
+
+
+def test_a_model_that_keeps_nothing_finds_the_same_margins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is forgotten for want of room is worked out again."""
+    sizes = dict.fromkeys("abcdef", 3)
+    draw = np.random.default_rng(4)
+    pairs = [Table(pair, draw.random((3, 3)) + 0.1) for pair in zip("abcde", "bcdef", strict=True)]
+    chain = fit_margins(sizes, [Table(pair.axes, pair.values / pair.values.sum()) for pair in pairs])
+    wanted = [("a", "c", "f"), ("b", "d", "f"), ("a", "d", "e"), ("a", "c", "f", "e")]
+    kept = [table.values for table in chain.margins(wanted)]
+    monkeypatch.setattr(model, "KEPT_CELLS", 1)
+    for values, again in zip(kept, chain.margins(wanted), strict=True):
+        np.testing.assert_array_equal(values, again.values)

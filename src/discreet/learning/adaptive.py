@@ -49,6 +49,7 @@ from discreet.learning.search_prices import (
     price_singles,
     price_unit,
     read_part,
+    share_room,
     suit_rates,
 )
 from discreet.networks.network import Network
@@ -79,6 +80,8 @@ class _Search:
     request: str | None
     rates: Rates
     prices: Prices
+    most_cells: float
+    """The most cells of a set that is chosen."""
     rows: float = 1.0
     left: Fraction = Fraction(1)
     measured: list[Measurement] = field(default_factory=list)
@@ -100,6 +103,8 @@ class _Search:
 
     def allows(self, members: Set, cells: int) -> bool:
         """Whether a set of three and more attributes is worth a look: its noise is small, or it spares many pairs."""
+        if cells > self.most_cells:
+            return False
         if cells <= self.prices.widest(self.rates.wide * self.rows):
             return True
         if cells > self.prices.widest(self.rates.noisy * self.rows):
@@ -219,7 +224,8 @@ def adaptive(
         float(whole.amounts[0]),
     )
     rates = suit_rates(rates or Rates(), schema)
-    search = _Search(airlock, whole, request, replace(rates, most=rates.most * (1 + effort) / 2), prices)
+    rates = replace(rates, most=rates.most * (1 + effort) / 2)
+    search = _Search(airlock, whole, request, rates, prices, share_room(model_cells, len(schema)))
     pairs = [(target, name) for name in schema.names if name != target] if target else []
     given = _read_sets(search, [*sets, *pairs], model_cells)
     singles = [(name,) for name in schema.names]
@@ -313,7 +319,7 @@ def _grow(
     last: list[Set] = []
     while True:
         require_time()
-        pairs = list_pairs(search.sizes, min(model_cells, search.prices.reach(float(search.left))))
+        pairs = list_pairs(search.sizes, min(search.most_cells, search.prices.reach(float(search.left))))
         if search.chosen and len(search.sizes) > MANY_ATTRIBUTES:
             pairs = keep_near(pairs, model.tree)
         most = step if search.chosen else len(search.sizes) - 1

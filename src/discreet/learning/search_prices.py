@@ -23,6 +23,8 @@ MODEL_CELLS = 2**17
 GUESSED_ROWS = 10_000
 """The guess where nobody says how many rows there are."""
 
+ROOM_SHARES = 4.0
+"""A set takes at most so many times its even share of the model's cells."""
 MANY_BATCHES = 8
 """The batches that a search of many attributes has at most, for each unit of effort."""
 MANY_CHOSEN = 0.5
@@ -273,6 +275,15 @@ def price_choice(prices: Prices, typical: float, rows: float, rates: Rates) -> F
     needed = (epsilon**2 / 8 if prices.gaussian else epsilon) / prices.amount
     pair = prices.table(typical)
     return read_part(min(max(needed, pair / 10), pair if prices.gaussian else rates.dearest * pair))
+
+
+def share_room(model_cells: int, attributes: int) -> float:
+    """The most cells of one set: a few times what every link of a tree has if the model's room is shared evenly.
+
+    Where attributes have hundreds of levels, one pair could take half of the room and leave the others unlinked: the
+    better tables can be paid for, the sooner.
+    """
+    return min(1.0, ROOM_SHARES / max(1, attributes - 1)) * model_cells
 
 
 def ends_search(attributes: int, chosen: Sequence[int], step: int, effort: int) -> bool:

@@ -15,6 +15,8 @@ from discreet.values.table import Array, Table, count_cells
 
 REACH_CELLS = 2**22
 """The largest table over an attribute and a separator that is made to find the margin of a pair: 32 megabytes."""
+KEPT_CELLS = 2**21
+"""Cells of conditionals that are kept on the way from margin to margin: 16 megabytes; beyond it all are forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +248,8 @@ class _Walk:
 class _Gather:
     """Puts the margin of a set together in one clique: P(S) = Σ P(C)·Π P(what lies beyond a separator | separator).
 
-    The conditionals are those of one or two attributes for most sets, so each is worked out once and kept.
+    The conditionals are those of one or two attributes for most sets, so each is worked out once and kept, as long as
+    there is room.
     """
 
     def __init__(self, model: CliqueModel) -> None:
@@ -262,6 +265,7 @@ class _Gather:
         walk = _Walk(model)
         self._links, self._cuts, self._beyond = walk._links, walk._cuts, walk._beyond
         self._known: dict[tuple[int, int, frozenset[str]], tuple[Array, tuple[int, ...]] | None] = {}
+        self._held = 0
 
     def find(self, members: tuple[str, ...]) -> Table | None:
         wanted = frozenset(members)
@@ -302,14 +306,17 @@ class _Gather:
     def _condition(self, i: int, source: int, wanted: frozenset[str]) -> tuple[Array, tuple[int, ...]] | None:
         """P(wanted | separator) on the way from clique i to the source."""
         key = i, source, wanted
-        if key not in self._known:
-            cut = self._cuts[i, source]
-            axes = tuple(self._place[name] for name in (*cut, *sorted(wanted)))
-            joint = self._collect(i, source, wanted, axes)
-            if joint is None:
-                self._known[key] = None
-            else:
-                given = joint.sum(axis=tuple(range(len(cut), len(axes))), keepdims=True)
-                shares = np.divide(joint, given, out=np.zeros_like(joint), where=given > 0)
-                self._known[key] = shares, axes
-        return self._known[key]
+        if key in self._known:
+            return self._known[key]
+        cut = self._cuts[i, source]
+        axes = tuple(self._place[name] for name in (*cut, *sorted(wanted)))
+        joint = self._collect(i, source, wanted, axes)
+        found = None
+        if joint is not None:
+            given = joint.sum(axis=tuple(range(len(cut), len(axes))), keepdims=True)
+            found = np.divide(joint, given, out=np.zeros_like(joint), where=given > 0), axes
+            if self._held + joint.size > KEPT_CELLS:
+                self._known, self._held = {}, 0
+            self._held += joint.size
+        self._known[key] = found
+        return found
