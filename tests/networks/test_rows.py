@@ -213,6 +213,7 @@ def test_values_have_the_types_of_their_columns(tmp_path: Path) -> None:
     for form in (table, drawn.pandas(), drawn.polars()):
         assert same(schema.encode(form), codes)
     assert str(drawn.pandas()["count"].dtype) == "Int64" and str(drawn.pandas()["beds"].dtype) == "int64"
+    assert {str(drawn.pandas()[name].dtype) for name in ("day", "weekday", "seen")} == {"datetime64[us]"}
     for suffix in (".csv", ".parquet", ".arrow"):
         drawn.write(tmp_path / f"rows{suffix}")
         assert same(schema.encode(read_back(tmp_path / f"rows{suffix}")), codes)
