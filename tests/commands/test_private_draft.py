@@ -353,3 +353,11 @@ def test_cells_are_counted_again_where_noise_may_hide_rows() -> None:
     again = Cells(edges, 1.0, "", (800.0, 60.0, 40.0, -10.0), (30.0,) * 4).split()
     assert again is not None and again.edges == edges and not again.counts
     assert Cells(edges, 1.0, "", (800.0, 6.0, 4.0, -10.0), (3.0,) * 4).split() is None
+
+
+def test_days_that_a_program_wrote_as_moments_are_days_in_a_private_draft_too() -> None:
+    days = pd.date_range("2015-01-01", periods=3_000).strftime("%Y-%m-%d 00:00")
+    hours = pd.date_range("2021-01-01", periods=3_000, freq="7h").strftime("%Y-%m-%d %H:%M:%S")
+    frame = pd.DataFrame({"day": days, "hour": hours})
+    draft = draft_privately(frame, epsilon=20)
+    assert draft.schema["day"].type == "date" and draft.schema["hour"].type == "datetime"

@@ -498,3 +498,11 @@ def test_times_of_the_day_get_the_same_word_from_every_file() -> None:
     clock = pd.to_datetime("2024-01-01") + pd.to_timedelta(np.arange(900) * 61, "s")
     draft = draft_schema(pd.DataFrame({"clock": clock.time, "ward": np.arange(900) % 4}))
     assert draft.schema.names == ("ward",) and "such as 11:30" in draft.proposals[0].notes[0]
+
+
+def test_days_that_a_program_wrote_as_moments_are_days() -> None:
+    """Every text ends with midnight: hours that nobody recorded would be made up."""
+    days = pd.date_range("2021-01-01", periods=600).strftime("%Y-%m-%d 00:00:00")
+    hours = pd.date_range("2021-01-01", periods=600, freq="7h").strftime("%Y-%m-%dT%H:%M")
+    draft = draft_schema(pd.DataFrame({"day": days, "hour": hours, "ward": np.arange(600) % 4}))
+    assert draft.schema["day"].type == "date" and draft.schema["hour"].type == "datetime"

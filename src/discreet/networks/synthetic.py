@@ -121,7 +121,9 @@ class Rows:
             import pyarrow as pa
 
             for field in table.schema:
-                if pa.types.is_date(field.type):  # days would come in milliseconds, which pandas itself never reads
+                if pa.types.is_date(
+                    field.type
+                ):  # days would come in milliseconds, which pandas itself never reads
                     frame[field.name] = frame[field.name].astype("datetime64[us]")
             kinds = {pa.int64(): pandas.Int64Dtype(), pa.bool_(): pandas.BooleanDtype()}
             for found in self._list_columns():

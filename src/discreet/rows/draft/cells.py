@@ -17,6 +17,8 @@ Array = npt.NDArray[Any]
 
 DATE = r"([0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}|[0-9]{1,2}[.][0-9]{1,2}[.][0-9]{4}|[0-9]{1,2}[/-][0-9]{1,2}[/-][0-9]{4})"
 CLOCK = r"([T ]+[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?( ?(Z|UTC|[+-][0-9]{2}:?[0-9]{2}))?)"
+MIDNIGHT = r"([T ]+0?0:00(:00([.,]0{1,9})?)?)"
+"""What a day has behind it where a program writes it as a moment."""
 HOURS = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?"
 SLASHES = r"[0-9]{1,2}[/-][0-9]{1,2}[/-][0-9]{4}"
 LATE = r"(1[3-9]|[23][0-9])[/-][0-9]{1,2}[/-][0-9]{4}"
@@ -82,7 +84,7 @@ def look_at_texts(values: Any, held: Array) -> Facts:
         weigh(match(r"[+-]?[0-9]{1,15}")),
         weigh(match(r"0[0-9]+")),
         weigh(date),
-        weigh(match(DATE + CLOCK)),
+        weigh(match(DATE + CLOCK)) - weigh(match(DATE + MIDNIGHT)),
         weigh(match(f"{SLASHES}{CLOCK}?")),
         weigh(match(f"{LATE}{CLOCK}?")),
         float(1 + (spaces * real).sum() / max(1, real.sum())),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.rows.draft.cells import CLOCK, DATE, LATE, SLASHES
+from discreet.rows.draft.cells import CLOCK, DATE, LATE, MIDNIGHT, SLASHES
 from discreet.rows.draft.profile import classify
 from discreet.rows.draft.proposal import INDEX_NAME
 from discreet.rows.limits import Limits
@@ -172,5 +172,5 @@ def _write_form(column: str, kind: str) -> str:
         f"WHEN {match(NUMBER)} THEN CASE {places} ELSE '{DECIMALS[-1]}' END "
         f"WHEN {match(LATE + CLOCK + '?')} THEN 'slashes, day first' "
         f"WHEN {match(SLASHES + CLOCK + '?')} THEN 'slashes' "
-        f"WHEN {match(DATE + CLOCK)} THEN 'time' WHEN {match(DATE)} THEN 'date' ELSE 'text' END"
+        f"WHEN {match(f'{DATE}{MIDNIGHT}?')} THEN 'date' WHEN {match(DATE + CLOCK)} THEN 'time' ELSE 'text' END"
     )
