@@ -506,3 +506,8 @@ def test_days_that_a_program_wrote_as_moments_are_days() -> None:
     hours = pd.date_range("2021-01-01", periods=600, freq="7h").strftime("%Y-%m-%dT%H:%M")
     draft = draft_schema(pd.DataFrame({"day": days, "hour": hours, "ward": np.arange(600) % 4}))
     assert draft.schema["day"].type == "date" and draft.schema["hour"].type == "datetime"
+
+
+def test_a_schema_that_is_named_last_is_asked_for_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "check", "rows.csv", "schema.toml"]) == 2
+    assert "discreet schema check schema.toml rows.csv" in capsys.readouterr().err

@@ -45,6 +45,8 @@ def check(
     from discreet.values.errors import DataError
     from discreet.values.schema import Schema
 
+    if data is not None and data.endswith(".toml") and schema.suffix != ".toml":
+        raise DataError(f"the schema comes first: discreet schema check {data} {schema}")
     declared = Schema.read(schema)
     refused = _list_misfits(data, declared, values) if data is not None else 0
     if refused:
