@@ -203,7 +203,7 @@ def adaptive(
 
     Pure ε is spent on Laplace noise and permute-and-flip, ρ on Gaussian noise and the exponential mechanism; together
     exactly `spend`. Where rows are few for the noise, attributes are left independent; in ρ, where they are not quite
-    as few, the search is PrivBayes' greedy one. A small table, of at most `model_cells` cells, needs no choice in pure
+    as few, the search is PrivBayes' greedy one. A small table, of at most 2¹⁷ cells, needs no choice in pure
     ε: a few sets, wider than `width` if that is cheaper, hold all of its pairs, and what noise explains of them is left
     out.
     """

@@ -10,6 +10,7 @@ import numpy as np
 
 from discreet.learning.attribute_sets import CANDIDATE_CELLS, MANY_ATTRIBUTES, MOST_CANDIDATES, MOST_PAIRS
 from discreet.learning.search_prices import (
+    COVERED_CELLS,
     MANY_BATCHES,
     Prices,
     Rates,
@@ -76,7 +77,7 @@ def predict_effort(
     else:
         looking += batches * candidates * LOOKED
     space = PROCESS + CANDIDATE * candidates + COPIES * cells + CODE * rows * len(sizes)
-    covered = not batches and count_cells(sizes) <= model_cells
+    covered = not batches and count_cells(sizes) <= min(model_cells, COVERED_CELLS)
     fits = AVERAGED if covered else batches + LAST_FITS
     return Effort(START + looking + fits * fit, space / 1e6, len(sizes) > MANY_ATTRIBUTES)
 
