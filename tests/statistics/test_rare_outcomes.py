@@ -58,9 +58,10 @@ def test_a_search_publishes_a_rare_outcome_as_often_as_it_occurs(
 def test_the_planned_learner_says_what_the_sums_over_its_noisy_tables_say(setting: Any, epsilon: str) -> None:
     """The sums have no bias, and the release follows them, on average within a tenth of their deviation.
 
-    Parents that are independent in the graph are not quite that in the rows: before that was mended, it was off by 0.15 to 0.56 of it.
+    Parents that are independent in the graph are not quite that in the rows: before that was mended, it was off by 0.15
+    to 0.56 of a deviation.
     """
-    found = list(measure_bias([setting], releases=12, epsilon=epsilon))[0]
+    (found,) = measure_bias([setting], releases=12, epsilon=epsilon)
     deviation = found.error * 12**0.5
     assert abs(found.beyond) < 0.1 * deviation + 4 * found.beyond_error
 
