@@ -87,6 +87,14 @@ def test_a_guess_without_skill_is_given_up_however_uneven_levels_are() -> None:
     assert np.isfinite(temper(cpt, margin, margin, 1e100, 0.8, 1.0, 0.0)).all()
 
 
+def test_a_node_without_parents_gives_up_what_its_own_noise_hides() -> None:
+    sure, far = np.array([1.0, 0.0, 0.0, 0.0, 0.0]), np.array([9.0, -2.0, -2.0, -2.0, -2.0])
+    for noise, low, high in ((1e-4, 0.99, 1.0), (0.25, 0.2, 0.5), (9.0, 0.2, 0.21)):
+        assert low <= temper(sure, sure, far, noise, 0.5, 0.2, 0.1)[0] <= high, (
+            "noise as far off as these sums"
+        )
+
+
 @pytest.mark.parametrize("cells", [2, 10, 100])
 @pytest.mark.parametrize("noise", [0.01, 0.25, 1.0, 4.0])
 def test_the_skill_of_a_guess_is_about_that_of_the_largest_cell(cells: int, noise: float) -> None:

@@ -59,6 +59,8 @@ FREE = 0.01
 """No margin is taken to add less than this part of its variance: two differences of noise may both be small."""
 ACCURATE = 0.02
 """And it is taken only half as much if it is off by this part of the rows: then nothing is accurate [measured]."""
+MOST, HEEDED = 1e6, 0.01
+"""No bias is taken to be more times smaller than what mending it adds; and less than this is not worth the steps."""
 SEED = 20_000
 """The noise that shows the bias is always the same, so that the same tables give the same network."""
 LEAST = 1e-6
@@ -226,11 +228,19 @@ def _find_goals(task: _Task, state: _State) -> list[Array | None]:
     and the same with the signs turned, on the counts that were found. The sum t over the noisy table has no bias. So
     the mean of e − t over both is the bias β, because all that is odd in the noise cancels; half their difference is
     what the noise moves t − e by, and so is t − e + β of the release itself. With their mean square A, what is added to
-    the variance by t instead of e, the goal is e + w(t − e) with w = r²/(r² + 1), r = β²/A. Where e and t are moved
+    the variance by t instead of e, the goal is e + w(t − e) with w = 1/(1 + (A/β²)²). Where e and t are moved
     by the same noise, t costs nothing, and the least bias is mended.
     """
     goals: list[Array | None] = [None] * len(task.dag)
-    if not any(found.variance > 0 for found in task.sets):
+    sizes = [cpt.shape[-1] for cpt in state.cpts]
+    variances = [
+        _vary(task, name) / size / state.total**2 for name, size in zip(task.dag.nodes, sizes, strict=True)
+    ]
+    trust = [
+        1.0 / (1.0 + (variance / ACCURATE**2) ** 2) if variance > 0 and size > 1 else 0.0
+        for variance, size in zip(variances, sizes, strict=True)
+    ]
+    if max(trust) < HEEDED:
         return goals
     rng = np.random.default_rng(SEED)
     noise = [_simulate(found, rng) for found in task.sets]
@@ -238,21 +248,19 @@ def _find_goals(task: _Task, state: _State) -> list[Array | None]:
         _climb(task, [count + sign * drawn for count, drawn in zip(state.counts, noise, strict=True)])
         for sign in (1.0, -1.0)
     ]
-    for k, name in enumerate(task.dag.nodes):
-        own = _read_margin(task, state, k)
-        variance = _vary(task, name) / own.size / state.total**2
-        if variance <= 0 or own.size < 2:
+    for k, (size, variance, trusted) in enumerate(zip(sizes, variances, trust, strict=True)):
+        if trusted < HEEDED:
             continue
+        own = _read_margin(task, state, k)
         gap, one, other = (
             _read_sums(task, found, k) - _read_margin(task, found, k) for found in (state, *twins)
         )
         bias, odd = -(one + other) / 2.0, (one - other) / 2.0
-        added = float((odd**2).sum() + ((gap + bias) ** 2).sum()) / (2.0 * (own.size - 1))
-        squared = (float((bias**2).mean()) / min(max(added, FREE * variance), variance)) ** 2
-        weight = squared / (1.0 + squared) / (1.0 + (variance / ACCURATE**2) ** 2)
-        if weight < 0.01:
-            continue
-        goals[k] = np.maximum(own + weight * gap, 0.1 * own)
+        added = float((odd**2).sum() + ((gap + bias) ** 2).sum()) / (2.0 * (size - 1))
+        least = min(max(added, FREE * variance), variance)
+        weight = trusted / (1.0 + (least / max(float((bias**2).mean()), least / MOST)) ** 2)
+        if weight >= HEEDED:
+            goals[k] = np.maximum(own + weight * gap, 0.1 * own)
     return goals
 
 

@@ -220,13 +220,16 @@ def temper(
     uniform one [measured]. All of this is right if levels are about as frequent, and wrong if one is nearly sure and
     the table tells which: so both take the factor (1 − u)²/((1 − u)² + 4u²s⁴), a half at u = 1/3 and s = 1 [measured],
     u being how uneven all noisy tables are (`measure_unevenness`), and s the skill of a guess (`expect_skill`). A guess
-    without any is never better than the uniform one, however sure the truth: the error is convex.
+    without any is never better than the uniform one, however sure the truth: the error is convex. So a node without
+    parents gives up 1 − s⁴ at least, with the skill of a guess from its own sums.
     """
     levels = cpt.shape[-1]
     plain, sure = (1.0 - uneven) ** 2, 4.0 * uneven**2 * skill**4
     kept = plain / (plain + sure) if plain + sure > 0 else 1.0
     varies = (levels - 1.0) / (levels**2 * (levels + 1.0))
     doubt = 0.6 * noise**2 / (noise**2 + varies**2) if 1 < levels <= 3 else doubt_margin(sums, noise)
+    if cpt.ndim == 1:  # nothing else is known of it, so its own noise says what a guess is worth
+        doubt = max(doubt, 1.0 - expect_skill(noise, levels) ** 4)
     lost = kept * doubt
     even = (1.0 - lost) * margin + lost / levels
     if cpt.ndim == 1:
