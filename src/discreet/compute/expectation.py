@@ -236,11 +236,11 @@ def _find_goals(task: _Task, state: _State) -> list[Array | None]:
     variances = [
         _vary(task, name) / size / state.total**2 for name, size in zip(task.dag.nodes, sizes, strict=True)
     ]
-    trust = [
-        1.0 / (1.0 + (variance / ACCURATE**2) ** 2) if variance > 0 and size > 1 else 0.0
-        for variance, size in zip(variances, sizes, strict=True)
+    heeded = [
+        size > 1 and variance > 0 and _trust(variance, 1.0) >= HEEDED
+        for size, variance in zip(sizes, variances, strict=True)
     ]
-    if max(trust) < HEEDED:
+    if not any(heeded):
         return goals
     rng = np.random.default_rng(SEED)
     noise = [_simulate(found, rng) for found in task.sets]
@@ -248,8 +248,8 @@ def _find_goals(task: _Task, state: _State) -> list[Array | None]:
         _climb(task, [count + sign * drawn for count, drawn in zip(state.counts, noise, strict=True)])
         for sign in (1.0, -1.0)
     ]
-    for k, (size, variance, trusted) in enumerate(zip(sizes, variances, trust, strict=True)):
-        if trusted < HEEDED:
+    for k, (size, variance) in enumerate(zip(sizes, variances, strict=True)):
+        if not heeded[k]:
             continue
         own = _read_margin(task, state, k)
         gap, one, other = (
@@ -258,10 +258,19 @@ def _find_goals(task: _Task, state: _State) -> list[Array | None]:
         bias, odd = -(one + other) / 2.0, (one - other) / 2.0
         added = float((odd**2).sum() + ((gap + bias) ** 2).sum()) / (2.0 * (size - 1))
         least = min(max(added, FREE * variance), variance)
-        weight = trusted / (1.0 + (least / max(float((bias**2).mean()), least / MOST)) ** 2)
+        squared = max(float((bias**2).mean()), least / MOST)
+        weight = _trust(variance, squared) / (1.0 + (least / squared) ** 2)
         if weight >= HEEDED:
             goals[k] = np.maximum(own + weight * gap, 0.1 * own)
     return goals
+
+
+def _trust(variance: float, squared: float) -> float:
+    """How much of a sum with this variance is taken at most, where the bias squared is so much.
+
+    Half of one that is off by ACCURATE, less of a worse one, and more where the bias is larger still than its noise.
+    """
+    return 1.0 / (1.0 + (variance / ACCURATE**2) ** 2 * min(1.0, variance / squared))
 
 
 def _follow(task: _Task, state: _State, goals: Sequence[Array | None]) -> _State:
