@@ -28,7 +28,7 @@ import pandas as pd
 
 from _environments import open_environment
 from _private_bins import compare_bins
-from _rare_bias import RELEASES, SETTINGS, measure_bias
+from _rare_bias import SETTINGS, measure_bias
 from _wide_table import write_wide
 from discreet.rows.draft import LEAST
 
@@ -160,7 +160,7 @@ class Journal:
 
 def find_rare_bias(quick: bool) -> float:
     """The worst relative bias of a rare outcome; its own script has the table."""
-    found = measure_bias(SETTINGS[:2], releases=4) if quick else measure_bias(releases=RELEASES)
+    found = measure_bias(SETTINGS[:2], releases=4) if quick else measure_bias()
     return max(abs(bias.relative) for bias in found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.compute.smoothing import doubt_margin, measure_unevenness, temper
+from discreet.compute.smoothing import doubt_margin, expect_skill, measure_unevenness, temper
 
 
 def test_a_marginal_gives_up_what_noise_explains_of_it() -> None:
@@ -71,8 +71,43 @@ def test_unevenness_stays_between_its_ends_whatever_noise_does() -> None:
 def test_conditionals_of_uneven_networks_are_left_alone() -> None:
     cpt = np.array([[0.9, 0.1], [0.3, 0.7]])
     margin = np.array([0.6, 0.4])
-    assert np.allclose(temper(cpt, margin, margin, 100.0, 0.8, 1.0), cpt)
-    assert np.allclose(temper(cpt, margin, margin, 100.0, 0.8, 0.0), 0.5, atol=0.01)
-    half = temper(cpt, margin, margin, 100.0, 0.8, 0.5)
+    assert np.allclose(temper(cpt, margin, margin, 100.0, 0.8, 1.0, 1.0), cpt)
+    assert np.allclose(temper(cpt, margin, margin, 100.0, 0.8, 0.0, 1.0), 0.5, atol=0.01)
+    half = temper(cpt, margin, margin, 100.0, 0.8, 0.5, 1.0)
     assert np.allclose(half.sum(axis=-1), 1.0) and 0.5 < half[0, 0] < 0.9
-    assert np.allclose(temper(cpt, margin, margin, 0.0, 0.0, 0.0), cpt), "nothing is given up without noise"
+    assert np.allclose(temper(cpt, margin, margin, 0.0, 0.0, 0.0, 1.0), cpt), (
+        "nothing is given up without noise"
+    )
+
+
+def test_a_guess_without_skill_is_given_up_however_uneven_levels_are() -> None:
+    cpt, margin = np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([0.6, 0.4])
+    firsts = [float(temper(cpt, margin, margin, 100.0, 0.8, 0.6, s)[0, 0]) for s in (1.0, 0.7, 0.4, 0.1, 0.0)]
+    assert firsts == sorted(firsts, reverse=True) and firsts[0] > 0.85 and abs(firsts[-1] - 0.5) < 0.01
+    assert np.isfinite(temper(cpt, margin, margin, 1e100, 0.8, 1.0, 0.0)).all()
+
+
+def test_a_node_without_parents_gives_up_what_its_own_noise_hides() -> None:
+    sure, far = np.array([1.0, 0.0, 0.0, 0.0, 0.0]), np.array([9.0, -2.0, -2.0, -2.0, -2.0])
+    for noise, low, high in ((1e-4, 0.99, 1.0), (0.25, 0.2, 0.5), (9.0, 0.2, 0.21)):
+        assert low <= temper(sure, sure, far, noise, 0.5, 0.2, 0.1)[0] <= high, (
+            "noise as far off as these sums"
+        )
+
+
+@pytest.mark.parametrize("cells", [2, 10, 100])
+@pytest.mark.parametrize("noise", [0.01, 0.25, 1.0, 4.0])
+def test_the_skill_of_a_guess_is_about_that_of_the_largest_cell(cells: int, noise: float) -> None:
+    rng = np.random.default_rng(6)
+    shares = rng.normal(0.0, noise**0.5, (20_000, cells))
+    shares[:, 0] += 1.0
+    found = float((shares.argmax(axis=1) == 0).mean())
+    assert expect_skill(noise, cells) == pytest.approx((found - 1 / cells) / (1 - 1 / cells), abs=0.1)
+
+
+def test_where_noise_drowns_everything_a_uniform_guess_is_the_nearest_to_any_truth() -> None:
+    """Why skill counts: the mean error of guesses that know nothing is no smaller than that of their mean."""
+    rng = np.random.default_rng(9)
+    for true in (np.eye(6)[0], np.array([0.5, 0.5, 0.0, 0.0, 0.0, 0.0]), np.full(6, 1 / 6)):
+        guesses = rng.dirichlet(np.full(6, 0.2), 5_000)
+        assert np.abs(guesses - true).sum(axis=1).mean() > np.abs(1 / 6 - true).sum() - 0.03

@@ -7,8 +7,8 @@ vary by. The tables are then made to agree, each cell moving by its uncertainty,
 
 Counts that cannot be negative are too high where they are small, and over many small cells that adds up: a rare level
 of a child with many combinations of parents would be published as too frequent. The sums over a noisy table have no
-such bias. So the bias is found by doing the same once more with simulated noise, and where it outweighs the noise of
-the sums, the conditionals are raked to those.
+such bias. So the bias is found by doing the same once more with simulated noise, and where it outweighs the noise that
+the sums would add, the conditionals are raked to those.
 
 Where a cell is expected to hold little, noise is set aside: zeros stay near zero without a threshold, attributes that
 a table holds for the sake of other families add little noise, and no count is negative. Where rows are many, E
@@ -26,6 +26,7 @@ import numpy as np
 from discreet.compute.consistency import find_intersections, project_on_simplex, reconcile, weigh_by_precision
 from discreet.compute.contraction import Margin
 from discreet.compute.smoothing import (
+    expect_skill,
     measure_spread,
     measure_unevenness,
     rake_conditionals,
@@ -54,10 +55,12 @@ FOLLOWED = 6
 """Further steps after it is known which margins the network should have."""
 RAKED = 3
 """And how often the margins are restored in the end: that of a parent weighs those of its children."""
-KAPPA = 0.6
-"""A margin is taken half from the noisy table when its bias squared is so many times its variance [measured]."""
+FREE = 0.01
+"""No margin is taken to add less than this part of its variance: two differences of noise may both be small."""
 ACCURATE = 0.02
 """And it is taken only half as much if it is off by this part of the rows: then nothing is accurate [measured]."""
+MOST, HEEDED = 1e6, 0.01
+"""No bias is taken to be more times smaller than what mending it adds; and less than this is not worth the steps."""
 SEED = 20_000
 """The noise that shows the bias is always the same, so that the same tables give the same network."""
 LEAST = 1e-6
@@ -220,13 +223,24 @@ def _weigh_parents(task: _Task, state: _State, k: int) -> Array:
 def _find_goals(task: _Task, state: _State) -> list[Array | None]:
     """The margin that each node should have; None where the network's own is better.
 
-    Counts that cannot be negative are too high where they are small. How much of it adds up in a margin e is found by
-    doing it again: noise of the same law, and the same with the signs turned, on the counts that were found. The mean
-    of both margins, less that of those counts, is the bias β, because all that is odd in the noise cancels. The sum t
-    over the noisy table has no bias, but a variance V. So the goal is e + w(t − e) with w = r²/(r² + κ²), r = β²/V.
+    Counts that cannot be negative are too high where they are small, and parents that the graph calls independent never
+    are quite that in the rows. How much of it adds up in a margin e is found by doing it again: noise of the same law,
+    and the same with the signs turned, on the counts that were found. The sum t over the noisy table has no bias. So
+    the mean of e − t over both is the bias β, because all that is odd in the noise cancels; half their difference is
+    what the noise moves t − e by, and so is t − e + β of the release itself. With their mean square A, what is added to
+    the variance by t instead of e, the goal is e + w(t − e) with w = 1/(1 + (A/β²)²). Where e and t are moved
+    by the same noise, t costs nothing, and the least bias is mended.
     """
     goals: list[Array | None] = [None] * len(task.dag)
-    if not any(found.variance > 0 for found in task.sets):
+    sizes = [cpt.shape[-1] for cpt in state.cpts]
+    variances = [
+        _vary(task, name) / size / state.total**2 for name, size in zip(task.dag.nodes, sizes, strict=True)
+    ]
+    heeded = [
+        size > 1 and variance > 0 and _trust(variance, 1.0) >= HEEDED
+        for size, variance in zip(sizes, variances, strict=True)
+    ]
+    if not any(heeded):
         return goals
     rng = np.random.default_rng(SEED)
     noise = [_simulate(found, rng) for found in task.sets]
@@ -234,20 +248,29 @@ def _find_goals(task: _Task, state: _State) -> list[Array | None]:
         _climb(task, [count + sign * drawn for count, drawn in zip(state.counts, noise, strict=True)])
         for sign in (1.0, -1.0)
     ]
-    for k, name in enumerate(task.dag.nodes):
+    for k, (size, variance) in enumerate(zip(sizes, variances, strict=True)):
+        if not heeded[k]:
+            continue
         own = _read_margin(task, state, k)
-        true = _sum_parents(task.read(state.counts, k))
-        bias = sum(_read_margin(task, twin, k) for twin in twins) / 2.0 - true / max(float(true.sum()), LEAST)
-        raw = _sum_parents(task.read(state.agreed, k)) / state.total
-        variance = _vary(task, name) / own.size / state.total**2
-        if variance <= 0:
-            continue
-        squared = (float((bias**2).mean()) / variance / KAPPA) ** 2
-        weight = squared / (1.0 + squared) / (1.0 + (variance / ACCURATE**2) ** 2)
-        if weight < 0.01:
-            continue
-        goals[k] = np.maximum(own + weight * (raw - own), 0.1 * own)
+        gap, one, other = (
+            _read_sums(task, found, k) - _read_margin(task, found, k) for found in (state, *twins)
+        )
+        bias, odd = -(one + other) / 2.0, (one - other) / 2.0
+        added = float((odd**2).sum() + ((gap + bias) ** 2).sum()) / (2.0 * (size - 1))
+        least = min(max(added, FREE * variance), variance)
+        squared = max(float((bias**2).mean()), least / MOST)
+        weight = _trust(variance, squared) / (1.0 + (least / squared) ** 2)
+        if weight >= HEEDED:
+            goals[k] = np.maximum(own + weight * gap, 0.1 * own)
     return goals
+
+
+def _trust(variance: float, squared: float) -> float:
+    """How much of a sum with this variance is taken at most, where the bias squared is so much.
+
+    Half of one that is off by ACCURATE, less of a worse one, and more where the bias is larger still than its noise.
+    """
+    return 1.0 / (1.0 + (variance / ACCURATE**2) ** 2 * min(1.0, variance / squared))
 
 
 def _follow(task: _Task, state: _State, goals: Sequence[Array | None]) -> _State:
@@ -272,15 +295,19 @@ def _rake(task: _Task, state: _State, goals: Sequence[Array | None]) -> _State:
 def _temper(task: _Task, state: _State, errors: Sequence[float]) -> tuple[Array, ...]:
     """The conditionals, those that are little but noise moved towards simpler ones; see `temper`."""
     nodes = range(len(task.dag))
-    sums = [_sum_parents(task.read(state.agreed, k)) / state.total for k in nodes]
+    sums = [_read_sums(task, state, k) for k in nodes]
     noises = [_vary(task, task.dag.nodes[k]) / sums[k].size / state.total**2 for k in nodes]
     shares = [found.noisy / state.total for found in task.sets]
     uneven = measure_unevenness(
         [*sums, *shares], [*noises, *(found.variance / state.total**2 for found in task.sets)]
     )
+    skills = [expect_skill(found.variance / state.total**2, found.noisy.size) for found in task.sets]
+    margins = [_read_margin(task, state, k) for k in nodes]
     return tuple(
-        temper(state.cpts[k], _read_margin(task, state, k), sums[k], noises[k], errors[k], uneven)
-        for k in nodes
+        temper(cpt, margin, told, noise, error, uneven, skills[home])
+        for cpt, margin, told, noise, error, home in zip(
+            state.cpts, margins, sums, noises, errors, task.homes, strict=True
+        )
     )
 
 
@@ -288,6 +315,11 @@ def _read_margin(task: _Task, state: _State, k: int) -> Array:
     """The marginal of a node under its conditionals."""
     weights = _weigh_parents(task, state, k)
     return _sum_parents(weights * state.cpts[k]) / float(weights.sum())
+
+
+def _read_sums(task: _Task, state: _State, k: int) -> Array:
+    """The marginal of a node by the least-squares fit of the noisy tables: without bias, and maybe negative."""
+    return _sum_parents(task.read(state.agreed, k)) / state.total
 
 
 def _sum_parents(values: Array) -> Array:
