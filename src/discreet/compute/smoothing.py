@@ -35,7 +35,7 @@ from discreet.values.table import Array, Table
 MANY_LEVELS = 8
 """Fewer levels have too few halves to tell noise from what is there."""
 FEW_LEVELS = 2
-"""So few levels that stand for numbers have a correlation with others."""
+"""So few levels that stand for numbers have a correlation with a number of many."""
 LARGE_SCORE = 1e100
 STANDS_OUT = 3.0
 """A difference of so many standard deviations is kept as it is."""
@@ -117,9 +117,14 @@ def _keep_pair(
 
 
 def _find_scores(table: Table, scores: Mapping[str, Array] | None) -> list[Array]:
-    """The scores of both attributes of a pair; none of other tables, or where one has none."""
+    """The scores of both attributes of a pair; none of other tables, where one has none, or where both have few levels.
+
+    Of two with few levels there is hardly a smoother table than the one that was measured.
+    """
     known = [scores[name] for name in table.axes if name in scores] if scores else []
-    return known if len(known) == len(table.axes) == 2 else []
+    if len(known) != 2 or len(table.axes) != 2:
+        return []
+    return known if max(np.count_nonzero(~np.isnan(score)) for score in known) >= MANY_LEVELS else []
 
 
 def count_ordered(schema: Schema) -> dict[str, int]:
