@@ -99,6 +99,16 @@ def test_a_heap_at_the_end_gets_room() -> None:
     assert np.mean(drawn == 1) == 0.5
 
 
+def test_a_heap_beside_the_grid_is_drawn_as_it_is() -> None:
+    """Incomes cut off at a number with nine decimals: what is drawn has six, and would never be that number."""
+    rng = np.random.default_rng(4)
+    values = np.concatenate([rng.random(500).round(6) * 20_000, np.full(500, 25564.669921875)])
+    drafted = dc.Schema.draft(pd.DataFrame({"x": values, "y": ["a", "b"] * 500})).schema["x"]
+    assert drafted.bins is not None
+    drawn = draw_alone(drafted, drafted.bins.locate(values), rng.random(len(values)))
+    assert np.mean(drawn == 25564.669921875) == 0.5
+
+
 def test_a_number_that_one_person_alone_holds_is_no_heap() -> None:
     """Two hundred rows hold 7, all of them of one person."""
     values = np.concatenate([np.arange(200) % 20 / 2.0, np.full(200, 7.25)])

@@ -27,25 +27,28 @@ LARGE_STEP = 5.0
 LARGEST = 30.0
 """Nor does anything else by more than this: functions of levels that hardly anybody has are huge there."""
 PRIOR = 4.0
-"""The precision with which every parameter is expected to be 0."""
+"""The precision with which a parameter is expected to be 0 at least."""
 NEW = 0.05
 """A function of the levels of which the others leave less than this part is none of its own."""
+SUREST = 0.999
+"""The largest correlation of a table."""
 SURE = 0.95
 """The largest correlation that the search for parameters begins with."""
 CLEAR = 1.5
 """What noise explains of Σ θ², in units of the errors of θ, is at most so much for each parameter."""
-MISFIT = 0.15
-"""The part of itself by which the correlation of the smooth table is expected to be off."""
+MISFIT = 0.07
+"""The part of itself by which the correlation of the likely table is expected to be off."""
 
 
 def expect_association(noisy: Array, independent: Array, variance: float, scores: Sequence[Array]) -> Array:
     """The table E·exp(Σ θ_k·f_k), scaled to the margins of E, with the θ that explain the noisy cells best.
 
     f_k are products of two functions of levels that are orthonormal under the margins: being missing, the score, the
-    normal score of its rank, and the square of that. θ makes Σ (c − T)²/(v + T) + PRIOR·Σ θ² least: a cell with little
-    in it counts for little, where in moments of the noisy table the rare levels far out bring most of the noise. Each
-    step of Newton's is taken along the f_k without what rows and columns explain of them. Of all θ together the part
-    1 − CLEAR·K/θ'Hθ is kept where that is positive, after [James and Stein 1961], H being their precision.
+    normal score of its rank, and the square of that. θ makes Σ (c − T)²/(v + T) + Σ λ_k·θ_k² least, with λ of
+    `_expect_straight`: a cell with little in it counts for little, where in moments of the noisy table the rare levels
+    far out bring most of the noise. Each step of Newton's is taken along the f_k without what rows and columns explain
+    of them. Of all θ together the part 1 − CLEAR·K/θ'Hθ is kept where that is positive, after [James and Stein 1961], H
+    being their precision.
     """
     total = float(independent.sum())
     margins = independent.sum(axis=1, keepdims=True), independent.sum(axis=0, keepdims=True)
@@ -55,25 +58,29 @@ def expect_association(noisy: Array, independent: Array, variance: float, scores
     features = np.einsum("ka,lb->klab", one, other).reshape(len(one) * len(other), *independent.shape)
     if not len(features):
         return independent
+    prior = _expect_straight((one, other), scores, margins)
     theta = _guess(noisy, margins, scores, (one, other))
     table = _scale(_tilt(independent, np.tensordot(theta, features, axes=1)), margins, 20)
     for _ in range(STEPS):
         trust = 1.0 / (variance + table)
         slopes = _centre(features, trust * table**2) * table
-        bend = np.einsum("kab,lab->kl", slopes * trust, slopes) + PRIOR * np.eye(len(features))
-        pull = (slopes * trust * (noisy - table)).sum(axis=(1, 2)) - PRIOR * theta
+        bend = np.einsum("kab,lab->kl", slopes * trust, slopes) + np.diag(prior)
+        pull = (slopes * trust * (noisy - table)).sum(axis=(1, 2)) - prior * theta
         step = np.linalg.solve(bend, pull)
-        change, before = np.tensordot(step, features, axes=1), _weigh_misfit(noisy, table, trust, theta)
+        change, before = (
+            np.tensordot(step, features, axes=1),
+            _weigh_misfit(noisy, table, trust, prior, theta),
+        )
         for part in PARTS:
             tried = _scale(_tilt(table, part * change, LARGE_STEP), margins, 4)
-            if _weigh_misfit(noisy, tried, trust, theta + part * step) < before:
+            if _weigh_misfit(noisy, tried, trust, prior, theta + part * step) < before:
                 break
         else:
             break
         theta, table = theta + part * step, tried
         if float(step @ bend @ step) < SMALL_STEP:
             break
-    beyond = float(theta @ (bend - PRIOR * np.eye(len(features))) @ theta)
+    beyond = float(theta @ (bend - np.diag(prior)) @ theta)
     kept = 1.0 - CLEAR * len(features) / max(beyond, 1e-300)
     if kept <= 0:
         return independent
@@ -106,29 +113,47 @@ def _rank(scores: Array, shares: Array) -> Array:
     return _standardise(np.where(known, ranks, np.nan), weights)
 
 
-def _weigh_misfit(noisy: Array, table: Array, trust: Array, theta: Array) -> float:
-    return float((trust * (noisy - table) ** 2).sum()) + PRIOR * float(theta @ theta)
+def _expect_straight(spans: tuple[Array, Array], scores: Sequence[Array], edges: Sequence[Array]) -> Array:
+    """The precision with which each parameter is expected to be 0: PRIOR, and more of what would bend far out.
+
+    Functions that are orthonormal under the margins are huge where hardly anybody is, where rows that say otherwise
+    are too few to be seen: so a product of two has PRIOR times its mean square over all cells, rows in them or not. The
+    product of both scores is what a straight line says there, and being missing is no place far out.
+    """
+    found = np.maximum(np.outer(*((span**2).mean(axis=1) for span in spans)), 1.0)
+    one, other = (
+        int(edge.ravel()[np.isnan(score)].sum() > 0) for score, edge in zip(scores, edges, strict=True)
+    )
+    found[:one] = found[:, :other] = found[one : one + 1, other : other + 1] = 1.0
+    return np.asarray(PRIOR * found.ravel())
 
 
-def keep_correlation(table: Array, noisy: Array, variance: float, scores: Sequence[Array]) -> Array:
-    """The table, tilted to the correlation that it and the noisy table say together; its margins stay.
+def _weigh_misfit(noisy: Array, table: Array, trust: Array, prior: Array, theta: Array) -> float:
+    return float((trust * (noisy - table) ** 2).sum()) + float(prior @ theta**2)
+
+
+def keep_correlation(
+    table: Array, noisy: Array, likely: Array, variance: float, scores: Sequence[Array]
+) -> Array:
+    """The table, tilted to the correlation that a likely and the noisy table say together; its margins stay.
 
     The moment m = Σ c·x·y/n of the standardised scores is known from the noisy table with the variance s² = v·Σ f²/n²,
-    f being x·y without its means over rows and columns, which the margins tell; the table's own is taken to be off by
-    the part MISFIT. Weighed by precision, both make the goal, and the table becomes T·exp(θ·x·y) with its margins.
+    f being x·y without its means over rows and columns, which the margins tell; the correlation of the likely table is
+    taken to be off by the part MISFIT. Weighed by precision, both make the goal, and the table becomes T·exp(θ·x·y)
+    with its margins. Scores are standardised among rows that have both numbers. The `likely` table may have negative
+    cells: those of the table itself were cut off, which puts rows far from where they belong.
     """
     margins = table.sum(axis=1, keepdims=True), table.sum(axis=0, keepdims=True)
-    known = [~np.isnan(score) for score in scores]
-    held = float(table[np.ix_(*known)].sum())
-    sides = [_standardise(score, margin.ravel()) for score, margin in zip(scores, margins, strict=True)]
+    sides, held = _standardise_both(table, scores)
     if variance <= 0 or held <= 0 or not all(side.any() for side in sides):
         return table
     feature = np.outer(*sides)
     alone = feature - feature.mean(axis=0) - feature.mean(axis=1, keepdims=True) + feature.mean()
     spread = variance * float((alone**2).sum()) / held**2
-    now, found = (float((values * feature).sum()) / held for values in (table, noisy))
-    doubt = (MISFIT * now) ** 2
-    goal = held * (now + (found - now) * doubt / max(doubt + spread, 1e-300))
+    guess = correlate(likely, scores)
+    found = float((noisy * feature).sum()) / held
+    doubt = (MISFIT * guess) ** 2
+    goal = held * min(max(guess + (found - guess) * doubt / max(doubt + spread, 1e-300), -SUREST), SUREST)
     bound = 1.0 / float(np.abs(feature).max())
     tilted = table
     for _ in range(STEPS):
@@ -140,6 +165,23 @@ def keep_correlation(table: Array, noisy: Array, variance: float, scores: Sequen
         tilted = _scale(_tilt(tilted, step * feature), margins, 3)
     tilted = _scale(tilted, margins, 5)
     return tilted if np.isfinite(tilted).all() else table
+
+
+def correlate(table: Array, scores: Sequence[Array]) -> float:
+    """The correlation of the scores in a table among rows that have both numbers; 0 if a score does not vary."""
+    sides, held = _standardise_both(table, scores)
+    found = float((table * np.outer(*sides)).sum()) / held if held > 0 else 0.0
+    return min(max(found, -SUREST), SUREST)
+
+
+def _standardise_both(table: Array, scores: Sequence[Array]) -> tuple[list[Array], float]:
+    """The scores standardised among rows that have both numbers, and how many these are.
+
+    Where one is missing, the other may be far from its mean over all rows.
+    """
+    inside = np.where(np.outer(*(~np.isnan(score) for score in scores)), table, 0.0)
+    sides = [_standardise(score, inside.sum(axis=1 - axis)) for axis, score in enumerate(scores)]
+    return sides, float(inside.sum())
 
 
 def _tilt(table: Array, logs: Array, most: float = LARGEST) -> Array:

@@ -34,6 +34,8 @@ from discreet.values.table import Array, Table
 
 MANY_LEVELS = 8
 """Fewer levels have too few halves to tell noise from what is there."""
+FEW_LEVELS = 2
+"""So few levels that stand for numbers have a correlation with a number of many."""
 LARGE_SCORE = 1e100
 STANDS_OUT = 3.0
 """A difference of so many standard deviations is kept as it is."""
@@ -96,23 +98,33 @@ def estimate_tables(
     ]
     settled = settle([*likely, *singles], weights, rounds=rounds, total=whole)[: len(likely)]
     return tuple(
-        _keep_pair(found, table, variance, scores)
-        for found, table, variance in zip(restore_margins(settled, tables), tables, spreads, strict=False)
+        _keep_pair(found, (table, near), variance, scores)
+        for found, table, near, variance in zip(
+            restore_margins(settled, tables), tables, likely, spreads, strict=False
+        )
     )
 
 
-def _keep_pair(found: Table, noisy: Table, variance: float, scores: Mapping[str, Array] | None) -> Table:
-    """A pair of ordered attributes with the correlation that the noisy table knows; other tables as they are."""
-    known = _find_scores(found, scores)
-    return (
-        Table(found.axes, keep_correlation(found.values, noisy.values, variance, known)) if known else found
-    )
+def _keep_pair(
+    found: Table, known: tuple[Table, Table], variance: float, scores: Mapping[str, Array] | None
+) -> Table:
+    """A pair of ordered attributes with the correlation that its noisy and its likely table know; others as are."""
+    numbers = _find_scores(found, scores)
+    if not numbers:
+        return found
+    noisy, likely = (table.values for table in known)
+    return Table(found.axes, keep_correlation(found.values, noisy, likely, variance, numbers))
 
 
 def _find_scores(table: Table, scores: Mapping[str, Array] | None) -> list[Array]:
-    """The scores of both attributes of a pair; none of other tables, or where one has none."""
+    """The scores of both attributes of a pair; none of other tables, where one has none, or where both have few levels.
+
+    Of two with few levels there is hardly a smoother table than the one that was measured.
+    """
     known = [scores[name] for name in table.axes if name in scores] if scores else []
-    return known if len(known) == len(table.axes) == 2 else []
+    if len(known) != 2 or len(table.axes) != 2:
+        return []
+    return known if max(np.count_nonzero(~np.isnan(score)) for score in known) >= MANY_LEVELS else []
 
 
 def count_ordered(schema: Schema) -> dict[str, int]:
@@ -125,11 +137,11 @@ def count_ordered(schema: Schema) -> dict[str, int]:
     }
 
 
-def score_levels(schema: Schema) -> dict[str, Array]:
-    """For each attribute with many levels in order the middle of every level; NaN for missing and other values."""
+def score_levels(schema: Schema, fewest: int = MANY_LEVELS) -> dict[str, Array]:
+    """For each attribute with so many levels in order the middle of every level; NaN for missing and other values."""
     scores: dict[str, Array] = {}
     for name, levels in count_ordered(schema).items():
-        if levels < MANY_LEVELS:
+        if levels < fewest:
             continue
         low, high = (np.asarray(ends, dtype=np.float64) for ends in find_ranges(schema[name]))
         if np.isfinite(low).all() and np.isfinite(high).all():
@@ -167,12 +179,24 @@ def shrink_cells(
     """
     if variance <= 0:
         return table
-    near = project_on_simplex(table.values, total)
-    expected = apart = np.maximum(_expect(near), LEAST * total)
     if known := _find_scores(table, scores):
-        expected = np.maximum(expect_association(table.values, apart, variance, known), LEAST * total)
-    spread = measure_spread(table.values, expected, variance, 0.0) * (expected + LOOSE * (apart - expected))
+        return Table(table.axes, _shrink_pair(table.values, total, variance, known))
+    expected = np.maximum(_expect(project_on_simplex(table.values, total)), LEAST * total)
+    spread = measure_spread(table.values, expected, variance, 0.0) * expected
     return Table(table.axes, shrink_counts(table.values, expected, spread, variance, heavy=False))
+
+
+def _shrink_pair(noisy: Array, total: float, variance: float, scores: Sequence[Array]) -> Array:
+    """The same for a pair of numbers: its cells are drawn to a smooth dependence with the margins of the noisy table.
+
+    Sums of noisy cells are known better than the cells: cut off at 0, these would put rows where hardly anybody is.
+    """
+    sums = [np.maximum(project_on_simplex(noisy.sum(axis=1 - axis), total), LEAST * total) for axis in (0, 1)]
+    margins = sums[0][:, None], sums[1][None, :]
+    apart = margins[0] * margins[1] / total
+    expected = np.maximum(expect_association(noisy, apart, variance, scores), LEAST * apart)
+    spread = measure_spread(noisy, expected, variance, 0.0) * (expected + LOOSE * (apart - expected))
+    return shrink_counts(noisy, expected, spread, variance, heavy=False)
 
 
 def shrink_counts(

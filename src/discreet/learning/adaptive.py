@@ -19,7 +19,7 @@ from discreet.compute.cliques.blending import blend
 from discreet.compute.cliques.entropy import estimate_margins, fit_margins
 from discreet.compute.cliques.model import REACH_CELLS, CliqueModel, ModelTree
 from discreet.compute.cliques.thinning import Evidence, thin
-from discreet.compute.smoothing import count_ordered, score_levels
+from discreet.compute.smoothing import FEW_LEVELS, count_ordered, score_levels
 from discreet.learning.attribute_sets import (
     MANY_ATTRIBUTES,
     MOST_CANDIDATES,
@@ -159,7 +159,8 @@ class _Search:
         """
         noisy = [found.noisy for found in self.measured]
         variances = [found.law.variance for found in self.measured]
-        ordered, scores = count_ordered(self.airlock.schema), score_levels(self.airlock.schema)
+        schema = self.airlock.schema
+        ordered, scores = count_ordered(schema), score_levels(schema, FEW_LEVELS)
         public = float(self.airlock.rows) if self.airlock.unit.fixes_rows else None
         margins, self.rows = estimate_margins(noisy, variances, ordered, public, scores)
         if thinned:

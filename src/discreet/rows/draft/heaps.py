@@ -86,8 +86,10 @@ class _Shape:
     variance: float
 
     def is_wide(self, one: _Bin) -> bool:
-        """Whether more than one number of the grid lies in a bin, so that it needs a point."""
-        return one.high - one.low > 1.5 * self.grain or one.point != one.low
+        """Whether a bin needs a point: it holds more than one number of the grid, or one that lies beside the grid."""
+        if one.high - one.low > 1.5 * self.grain or one.point != one.low:
+            return True
+        return float(f"{round(one.low / self.grain) * self.grain:.12g}") != float(f"{one.low:.12g}")
 
     def look(self, one: _Bin) -> tuple[Array, Array]:
         """The numbers in a bin and how many rows hold each; what lies beyond the ends is left out."""
