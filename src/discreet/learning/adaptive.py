@@ -8,6 +8,7 @@ of choices, and what is released is the Bayesian network that it is.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -147,6 +148,27 @@ class _Search:
         self.left -= part
         return int(fitting[index - 1]) if index else None
 
+    def is_worth(self, typical: float) -> bool:
+        """Whether the best tree of pairs depends by more than its noise would cost, asked for a part of the budget."""
+        from discreet.core.scores import TreeGain
+
+        listed, links = list_pairs(self.sizes, math.inf), len(self.sizes) - 1
+        pairs = [pair for pair in itertools.combinations(self.sizes, 2) if pair in listed]
+        noise = self.prices.noise(1, 1 / len(self.sizes))
+        handicaps = (
+            self.rates.linked * noise * math.sqrt(self.count_cells(pair) * typical) for pair in pairs
+        )
+        answer = self.airlock.select(
+            pairs,
+            TreeGain(tuple(handicaps), links, self.rates.worth * noise),
+            spend=self.whole * self.rates.asking,
+            selection="permute-and-flip",
+            request=self.request and f"{self.request}/worth",
+        )
+        self.choices.append(answer)
+        self.left -= self.rates.asking
+        return answer == 0
+
     def fit(self, *, thinned: bool = False) -> CliqueModel:
         """The model of everything that was measured so far, on request without the links that chance explains.
 
@@ -198,9 +220,9 @@ def adaptive(
 
     Pure ε is spent on Laplace noise and permute-and-flip, ρ on Gaussian noise and the exponential mechanism; together
     exactly `spend`. Where rows are few for the noise, attributes are left independent; in ρ, where they are not quite
-    as few, the search is PrivBayes' greedy one. A small table, of at most `model_cells` cells, needs no choice in pure
-    ε: a few sets, wider than `width` if that is cheaper, hold all of its pairs, and what noise explains of them is left
-    out.
+    as few, the search is PrivBayes' greedy one, and in pure ε it is asked first whether a search is worth it. A small
+    table, of at most `model_cells` cells, needs no choice in pure ε: a few sets, wider than `width` if that is cheaper,
+    hold all of its pairs, and what noise explains of them is left out.
     """
     if isinstance(width, bool) or not isinstance(width, int) or width < 2:
         raise MechanismError(f"the width must be a whole number, 2 or more, not {width!r}")
@@ -237,11 +259,15 @@ def adaptive(
         spread = search.rows / prices.noise(1, 1 / len(schema))
         few = spread < search.rates.signal
         drowned = typical > search.rates.hopeless * spread
+        free = not given and not covered
         if prices.gaussian:
             apart = few and (drowned or spread < search.rates.scarce)
         else:
-            apart = few or drowned
-        if not given and not covered and (few or apart):
+            apart = few or typical > search.rates.lost * spread
+            sure = max(search.rates.sure, search.rates.sure_of_each * len(schema))
+            if free and not apart and len(schema) > 2 and (drowned or spread < sure):
+                apart = not search.is_worth(typical)
+        if free and (few or apart):
             return _search_greedily(search, 0 if apart else None, progress)
         if covered:
             model = _add(search, covered, search.left, thinned=True)
@@ -286,7 +312,12 @@ def _search_greedily(search: _Search, k: int | None, progress: Progress | None) 
         learner="adaptive",
         cost=search.whole,
         measurements=(*search.measured, *known.measurements),
-        details={**known.details, "sets": [list(table.axes) for table in known.measurements], "batches": []},
+        details={
+            **known.details,
+            "sets": [list(table.axes) for table in known.measurements],
+            "batches": [],
+            "choices": search.choices,
+        },
     )
     return replace(found, provenance=told)
 
