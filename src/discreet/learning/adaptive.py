@@ -45,6 +45,7 @@ from discreet.learning.search_prices import (
     cover_small,
     ends_search,
     is_smooth,
+    leaves_open,
     price_aimed,
     price_choice,
     price_singles,
@@ -150,17 +151,16 @@ class _Search:
 
     def is_worth(self, typical: float) -> bool:
         """Whether the best tree of pairs depends by more than its noise would cost, asked for a part of the budget."""
-        from discreet.core.scores import TreeGain
+        from discreet.core.scores import MOST_ROWS, TreeGain
 
         listed, links = list_pairs(self.sizes, math.inf), len(self.sizes) - 1
         pairs = [pair for pair in itertools.combinations(self.sizes, 2) if pair in listed]
         noise = self.prices.noise(1, 1 / len(self.sizes))
-        handicaps = (
-            self.rates.linked * noise * math.sqrt(self.count_cells(pair) * typical) for pair in pairs
-        )
+        own = (self.rates.linked * noise * math.sqrt(self.count_cells(pair) * typical) for pair in pairs)
+        threshold, *handicaps = (min(cost, MOST_ROWS) for cost in (self.rates.worth * noise, *own))
         answer = self.airlock.select(
             pairs,
-            TreeGain(tuple(handicaps), links, self.rates.worth * noise),
+            TreeGain(tuple(handicaps), links, threshold),
             spend=self.whole * self.rates.asking,
             selection="permute-and-flip",
             request=self.request and f"{self.request}/worth",
@@ -257,15 +257,12 @@ def adaptive(
         )
         covered = [] if given else cover_small(prices, search.sizes, search.rows, search.rates, model_cells)
         spread = search.rows / prices.noise(1, 1 / len(schema))
-        few = spread < search.rates.signal
-        drowned = typical > search.rates.hopeless * spread
-        free = not given and not covered
+        few, free = spread < search.rates.signal, not given and not covered
         if prices.gaussian:
-            apart = few and (drowned or spread < search.rates.scarce)
+            apart = few and spread < max(typical / search.rates.hopeless, search.rates.scarce)
         else:
             apart = few or typical > search.rates.lost * spread
-            sure = max(search.rates.sure, search.rates.sure_of_each * len(schema))
-            if free and not apart and len(schema) > 2 and (drowned or spread < sure):
+            if free and not apart and leaves_open(spread, typical, len(schema), search.rates):
                 apart = not search.is_worth(typical)
         if free and (few or apart):
             return _search_greedily(search, 0 if apart else None, progress)
@@ -307,17 +304,13 @@ def _search_greedily(search: _Search, k: int | None, progress: Progress | None) 
     found = privbayes(search.airlock, spend=rest, k=k, rows=rows, request=request, progress=progress)
     known = found.provenance
     assert known is not None
+    sets = [list(table.axes) for table in known.measurements]
     told = replace(
         known,
         learner="adaptive",
         cost=search.whole,
         measurements=(*search.measured, *known.measurements),
-        details={
-            **known.details,
-            "sets": [list(table.axes) for table in known.measurements],
-            "batches": [],
-            "choices": search.choices,
-        },
+        details={**known.details, "sets": sets, "batches": [], "choices": search.choices},
     )
     return replace(found, provenance=told)
 

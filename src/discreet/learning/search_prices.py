@@ -214,6 +214,12 @@ def rows_for_dependence(prices: Prices, sizes: Sequence[int], rates: Rates | Non
     return min(expect_margins(prices, sizes, 2, roots) / rates.covered, searched)
 
 
+def leaves_open(spread: float, typical: float, attributes: int, rates: Rates) -> bool:
+    """Whether it is left to the rows if pure ε buys dependence worth having, with so many rows for a unit of noise."""
+    sure = max(rates.sure, rates.sure_of_each * attributes, typical / rates.hopeless)
+    return attributes > 2 and spread < sure
+
+
 def advise_dependence(schema: Schema, *, spend: Finite, unit: Unit, rows: int | None = None) -> str | None:
     """What would help, if a search for so little would publish all attributes as independent; None if it would not.
 
