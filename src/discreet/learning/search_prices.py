@@ -57,7 +57,7 @@ class Rates:
     """How much of its noise, at an equal share, a link must depend by: in rows to move until it is independent."""
     worth: float = 3.8
     """What the mean link of a tree must be worth besides, in units of noise for each row that one row may move. On
-    fifteen tables a search below it had 0.98 to 1.14 of the error of independent columns, above it 0.56 to 0.98."""
+    seventeen tables a search below it had 0.98 to 1.13 of the error of independent columns, above it 0.56 to 0.98."""
     scarce: float = 16.0
     """The same below which not even a greedy search in ρ finds anything."""
     covered: float = 0.2
