@@ -19,6 +19,7 @@ from discreet.core.scores import (
     ModelError,
     MutualInformation,
     Score,
+    TreeGain,
 )
 from discreet.values.errors import MechanismError
 from discreet.values.table import Table
@@ -34,9 +35,9 @@ Evaluate = Callable[[np.ndarray], np.ndarray]
 
 
 @cache
-def _tables(shape: tuple[int, int], rows: int) -> np.ndarray:
+def _tables(shape: tuple[int, ...], rows: int) -> np.ndarray:
     """All tables of this shape and total, as lines of a matrix in lexicographic order."""
-    cells = shape[0] * shape[1]
+    cells = math.prod(shape)
     bars = np.array(list(itertools.combinations(range(rows + cells - 1), cells - 1)), dtype=np.int64)
     edges = np.pad(bars, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, rows + cells - 1)))
     return np.diff(edges, axis=1) - 1
@@ -48,7 +49,7 @@ def _evaluate(score: Score, counts: np.ndarray, shape: tuple[int, int]) -> np.nd
     return score.evaluate([Table(("p", "x"), table.reshape(shape)) for table in counts])
 
 
-def _largest_changes(evaluate: Evaluate, shape: tuple[int, int], rows: int, unit: Unit) -> np.ndarray:
+def _largest_changes(evaluate: Evaluate, shape: tuple[int, ...], rows: int, unit: Unit) -> np.ndarray:
     """Of each value, over all tables with so many rows and all their neighbours (one row more, for add-remove)."""
     before = _tables(shape, rows)
     values = evaluate(before)
@@ -173,6 +174,89 @@ def test_no_row_moves_the_error_of_any_candidate_of_a_search_by_more(
 def _project(table: np.ndarray, shape: tuple[int, int]) -> list[Table]:
     whole = Table(("p", "x"), table.reshape(shape))
     return [whole.project(axes) for axes in CANDIDATES]
+
+
+PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
+
+
+def _list_pairs(table: np.ndarray, shape: tuple[int, ...]) -> list[Table]:
+    whole = Table(("a", "b", "c"), table.reshape(shape))
+    return [whole.project(pair) for pair in PAIRS]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(("shape", "most"), [((2, 2, 2), 6), ((3, 2, 2), 4), ((3, 3, 2), 3)], ids=str)
+@pytest.mark.parametrize("links", [1, 2])
+@pytest.mark.parametrize("handicaps", [(0.0, 0.0, 0.0), (0.1, 1 / 3, -0.7)], ids=str)
+def test_no_row_moves_the_gain_of_a_tree_by_more(
+    handicaps: tuple[float, ...], links: int, shape: tuple[int, ...], most: int, unit: Unit
+) -> None:
+    """Neither that it is worth it nor that it is not; of one link, and of a tree of all attributes."""
+    score = TreeGain(handicaps, links, 0.1)
+    shapes = [(shape["abc".index(one)], shape["abc".index(other)]) for one, other in PAIRS]
+    closest = 0.0
+    for rows in range(1, most + 1):
+        stated = float(score.sensitivity(shapes, unit, rows))
+        found = _largest_changes(
+            lambda counts: np.array([score.evaluate(_list_pairs(table, shape)) for table in counts]),
+            shape,
+            rows,
+            unit,
+        )
+        assert (found <= stated).all() and found[0] == found[1], (rows, found, stated)
+        closest = max(closest, found[0] / stated)
+    # Nor is the bound slack: a row moves n·R of two levels by 2 less 2/n, and this is as near as so few rows come.
+    assert closest > (0.7 if shape == (2, 2, 2) else 0.4)
+
+
+def test_the_gain_of_a_tree_comes_near_its_sensitivity_with_more_rows() -> None:
+    """One row in otherwise empty cells, in all pairs of two levels."""
+    score = TreeGain((0.0,) * 3, 2, 0.0)
+    rows = np.zeros((2, 2, 2, 2), dtype=np.int64)
+    rows[0, 1, 1, 1], rows[1, 1, 1, 1], rows[1, 0, 0, 0] = 1000, 999, 1
+    before, after = (score.evaluate(_list_pairs(table, (2, 2, 2)))[0] for table in rows)
+    assert 0.99 < after - before < float(score.sensitivity([(2, 2)] * 3, Unit.REPLACE_ONE))
+
+
+@given(st.integers(2, 5), st.integers(1, 4), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=60)
+def test_the_gain_is_that_of_the_best_of_all_trees(attributes: int, links: int, seed: int) -> None:
+    """Every set of at most so many pairs that closes no cycle is tried."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 4, attributes)
+    codes = rng.integers(0, sizes, (30, attributes)) // rng.integers(1, 3, attributes)
+    names = "abcde"[:attributes]
+    pairs = list(itertools.combinations(range(attributes), 2))
+    tables = []
+    for one, other in pairs:
+        counts = np.zeros((sizes[one], sizes[other]), dtype=np.int64)
+        np.add.at(counts, (codes[:, one], codes[:, other]), 1)
+        tables.append(Table((names[one], names[other]), counts))
+    handicaps = tuple(rng.uniform(-1, 6, len(pairs)).tolist())
+    moved = [2 if 2 in table.values.shape else 3 for table in tables]
+    gains = (IndependenceDistance().evaluate(tables) - handicaps) / moved
+    best = 0.0
+    for count in range(1, links + 1):
+        for chosen in itertools.combinations(range(len(pairs)), count):
+            label = list(range(attributes))
+            for i in chosen:
+                one, other = (label[end] for end in pairs[i])
+                label = [one if found == other else found for found in label]
+            if len(set(label)) == attributes - count:
+                best = max(best, float(gains[list(chosen)].sum()))
+    found = TreeGain(handicaps, links, 0.25).evaluate(tables)
+    assert found == pytest.approx([best / links - 0.25, 0.25 - best / links], abs=1e-9)
+
+
+def test_a_tree_without_sense_is_refused() -> None:
+    for links, threshold in ((0, 0.0), (1, math.nan), (1, 2.0**32)):
+        with pytest.raises(MechanismError, match="gain of the best tree"):
+            TreeGain((0.0,), links, threshold)
+    with pytest.raises(MechanismError, match="handicaps"):
+        TreeGain((0.0,), 1, 0.0).sensitivity([(2, 2), (2, 2)], Unit.REPLACE_ONE)
+    with pytest.raises(MechanismError, match="parent"):
+        TreeGain((0.0,), 1, 0.0).sensitivity([(2,)], Unit.REPLACE_ONE)
+    assert TreeGain((0.0,), 1, 0.0).digest != TreeGain((0.0,), 1, 0.5).digest
 
 
 def test_mutual_information_attains_lemma_1() -> None:

@@ -19,7 +19,6 @@ from discreet.core.mechanism import (
     Selection,
     calibrate_choice,
     calibrate_counts,
-    count_moves,
     is_covered,
 )
 from discreet.core.noise import add_noise, choose
@@ -80,7 +79,7 @@ def _largest_moves(
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
 def test_one_row_moves_a_table_of_counts_as_stated(unit: Unit, axes: tuple[int, ...]) -> None:
     seen = _largest_moves(lambda rows: _count(rows, axes), unit)
-    stated = count_moves(unit)
+    stated = unit.moves
     assert max(map(sum, seen)) == sum(stated) == (1 if unit == Unit.ADD_REMOVE else 2)
     assert max(sum(move * move for move in moves) for moves in seen) == sum(move * move for move in stated)
 

@@ -123,7 +123,7 @@ def test_a_budget_too_small_for_dependence_is_told_before_it_is_paid(
     command += [tmp_path / "ledger", "--account", "a", "--create-ledger", "--out", tmp_path / "out"]
     assert main([*map(str, command)]) != 0, "it ends where the rows would have been opened"
     assert "ε = 0.1 is too little to look for dependence between 40 attributes" in told[0]
-    assert "ε = 0.35" in told[0] and "attributes with the fewest levels" in told[0]
+    assert "ε = 0.24" in told[0] and "attributes with the fewest levels" in told[0]
     assert advise_dependence(schema, spend=PureDP(3), unit=Unit.ADD_REMOVE) is None
     needed = rows_for_dependence(Prices(False, 1, 1, 0.1), [6] * 40)
     (told_rows,) = re.findall(r"about ([\d,]+) rows", told[0])

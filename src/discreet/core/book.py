@@ -154,21 +154,10 @@ class Book:
         """The statement on an account and these debits of it, as of the last event of the book."""
         account = self.account(name)
         return Statement(
-            account.name,
-            account.unit,
-            account.budget,
-            account.spent,
-            account.loss,
-            _agree(entries, "schema"),
-            _agree(entries, "purpose"),
-            tuple(map(describe_debit, entries)),
-            self.id,
-            durable,
-            self.anchor.count,
-            self.anchor.hash,
-            rows,
-            account.allowance,
-        )
+            account.name, account.unit, account.budget, account.spent, account.loss,
+            _agree(entries, "schema"), _agree(entries, "purpose"), tuple(map(describe_debit, entries)),
+            self.id, durable, self.anchor.count, self.anchor.hash, rows, account.allowance,
+        )  # fmt: skip
 
     def require_funds(self, name: str, cost: Finite, description: Mapping[str, Any]) -> Fraction:
         """Refuse a cost of another kind than the budget, of zero, or above what is left; the δ that the answer adds."""

@@ -68,14 +68,9 @@ def choose_bound(
     if true_people.shape != (len(bounds) + 1,):
         raise AirlockError(f"{len(bounds)} bounds need {len(bounds) + 1} numbers of people")
     mechanism = price_bound(cost, unit)
-    said = {
-        "verb": "bound",
-        "score": SCORE,
-        "candidates": len(bounds),
-        "selection": mechanism.selection.value,
-    }
-    said |= {"sensitivity": str(SENSITIVITY), "scale": mechanism.scale.hex()}
-    entry = ledger.debit(account.name, request, cost, said)
+    said = {"verb": "bound", "score": SCORE, "candidates": len(bounds), "sensitivity": str(SENSITIVITY)}
+    law = {"selection": mechanism.selection.value, "scale": mechanism.scale.hex()}
+    entry = ledger.debit(account.name, request, cost, {**said, **law})
     stored = entry.answer
     if stored is None:
         chosen = bounds[choose(score_bounds(true_people) + weigh_bounds(unit, mechanism.scale), mechanism)]

@@ -148,14 +148,8 @@ class Ledger:
             found = book.entries[account].get(request_id)
             if found is None:
                 book.require_funds(account, cost, description or {})
-                event = self._append(
-                    book,
-                    "debit",
-                    account=account,
-                    request=request_id,
-                    cost=write_amount(cost),
-                    description=dict(description or {}),
-                )
+                paid: dict[str, Any] = {"cost": write_amount(cost), "description": dict(description or {})}
+                event = self._append(book, "debit", account=account, request=request_id, **paid)
             else:
                 _require_same(found, cost, wanted)
         if found is None:
@@ -174,15 +168,8 @@ class Ledger:
                     f"request {entry.request!r} was not debited in this ledger: {self.description}"
                 )
             if not found.answered:
-                self._append(
-                    book,
-                    "answer",
-                    payload,
-                    account=entry.account,
-                    request=entry.request,
-                    payload=digest(payload),
-                    bytes=len(payload),
-                )
+                said: dict[str, Any] = {"payload": digest(payload), "bytes": len(payload)}
+                self._append(book, "answer", payload, account=entry.account, request=entry.request, **said)
         return self._stored(found) if found.answered else payload
 
     def entries(self, account: str) -> tuple[Entry, ...]:
@@ -344,12 +331,7 @@ class Ledger:
 
 def require_line(what: str, text: object, most: int = 200) -> None:
     """Refuse a name or a reason that is empty, too long, or not printable on one line."""
-    if (
-        not isinstance(text, str)
-        or not 0 < len(text) <= most
-        or not text.isprintable()
-        or text != text.strip()
-    ):
+    if not (isinstance(text, str) and 0 < len(text) <= most and text.isprintable() and text == text.strip()):
         raise LedgerError(
             f"{what} must be one line of 1 to {most} printable characters, not {str(text)[:60]!r}"
         )

@@ -157,11 +157,6 @@ def concentrate(moves: tuple[int, ...], scale: Fraction) -> ZCDP:
         return ZCDP(round_up(float(total)))
 
 
-def count_moves(unit: Unit) -> tuple[int, ...]:
-    """How one unit moves a table of counts."""
-    return Unit.read(unit).moves
-
-
 def calibrate_counts(
     sets: Sequence[Sequence[str]],
     spend: Finite,
@@ -175,9 +170,8 @@ def calibrate_counts(
     A row lies in every table, so the tables compose; `shares` weighs them, and by default all get the same.
     """
     names = [f"counts over ({', '.join(axes)})" for axes in sets]
-    return calibrate_moves(
-        names, [count_moves(unit)] * len(names), spend, unit=unit, noise=noise, shares=shares
-    )
+    moves = [Unit.read(unit).moves] * len(names)
+    return calibrate_moves(names, moves, spend, unit=unit, noise=noise, shares=shares)
 
 
 def calibrate_moves(

@@ -159,7 +159,10 @@ class Tables:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of some candidate families, drawn by a score of its table of counts (parents first, the child last)."""
+    """One of some candidate families, drawn by a score of its table of counts (parents first, the child last).
+
+    A score of all candidates together draws one of its own values instead, such as yes or no.
+    """
 
     candidates: tuple[tuple[str, ...], ...]
     sizes: Mapping[str, int]

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -53,19 +53,10 @@ class Score(Protocol):
 
 
 class _OfTheTable:
-    """What scores share that depend on the table of counts alone."""
+    """What scores share that depend on the table of counts alone: no model, and the digest of nothing."""
 
     __slots__ = ()
-
-    @property
-    def has_model(self) -> bool:
-        """It has none."""
-        return False
-
-    @property
-    def digest(self) -> str:
-        """That of nothing: the name says all."""
-        return hashlib.sha256().hexdigest()
+    has_model, digest = False, hashlib.sha256().hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +141,54 @@ class IndependenceDistance(_OfTheTable):
         return _evaluate(tables, _independence)
 
 
+@dataclass(frozen=True, slots=True)
+class TreeGain:
+    """Whether the best tree of links is worth its price, of all candidates together: s for yes, −s for no.
+
+    s = max Σ (n·R_e − h_e)/(Δ_e·k) − t over all sets of at most k candidates e that close no cycle, each being a link
+    from its first attribute to its last. Adding or replacing a row moves n·R_e by at most Δ_e, 2 if X or Π has two
+    levels and 3 otherwise (`IndependenceDistance`), hence every such sum, and the largest of them, by at most 1. That
+    one is found greedily [Kruskal 1956]. The handicaps h_e, the number k of links and the threshold t are public.
+    """
+
+    handicaps: tuple[float, ...]
+    links: int
+    threshold: float
+    name: str = "gain of the best tree"
+    has_model: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.links < 1 or not all(
+            abs(amount) <= MOST_ROWS for amount in (*self.handicaps, self.threshold)
+        ):
+            raise MechanismError(f"{self.name}: it needs a link or more, and amounts of at most 2^31 rows")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the public numbers."""
+        return hashlib.sha256(repr((self.handicaps, self.links, self.threshold)).encode()).hexdigest()
+
+    def sensitivity(self, shapes: Sequence[Shape], unit: Unit, rows: int | None = None) -> Fraction:
+        """1 for each row of a unit, plus the roundings in each of two values, which stay below 2^-19."""
+        if len(shapes) != len(self.handicaps) or not _fold_all(shapes):
+            raise MechanismError(f"{self.name}: {len(shapes)} candidates need as many handicaps")
+        return unit.reach * (1 + Fraction(1, 2**18))
+
+    def evaluate(self, tables: Sequence[Table]) -> Floats:
+        """The two values s and −s."""
+        gains = IndependenceDistance().evaluate(tables) - np.array(self.handicaps)
+        gains = gains / [2.0 if 2 in _fold(table.values.shape) else 3.0 for table in tables]
+        group = {name: name for table in tables for name in table.axes}
+        found: list[float] = []
+        for i in np.argsort(-gains, kind="stable"):
+            one, other = group[tables[i].axes[0]], group[tables[i].axes[-1]]
+            if gains[i] > 0 and one != other and len(found) < self.links:
+                found.append(float(gains[i]))
+                group = {name: one if held == other else held for name, held in group.items()}
+        gain = math.fsum(found) / self.links - self.threshold
+        return np.array([gain, -gain])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelError:
     """‖c − m‖₁ against what a model expects: it moves with the table, by 1 (add-remove) or 2 (replace-one).
@@ -161,6 +200,7 @@ class ModelError:
     expected: tuple[Array, ...]
     name: str = "L1 error of the model"
     handicaps: tuple[float, ...] = ()
+    has_model: ClassVar[bool] = True
     counts: Floats = field(init=False)
     """What is compared with: the expected counts, rounded, of all candidates one after the other."""
 
@@ -175,11 +215,6 @@ class ModelError:
         if not known or not all(abs(amount) <= MOST_ROWS for amount in self.handicaps):
             raise MechanismError(f"{self.name}: handicaps must be one for each model, and at most 2^31")
         object.__setattr__(self, "handicaps", tuple(_round(np.array(self.handicaps)).tolist()))
-
-    @property
-    def has_model(self) -> bool:
-        """It is nothing without one."""
-        return True
 
     @property
     def digest(self) -> str:
@@ -248,11 +283,7 @@ def _flatten(table: Table) -> npt.NDArray[np.int64]:
     return counts
 
 
-class _Batched(Protocol):
-    def __call__(self, counts: npt.NDArray[np.int64], /) -> Floats: ...
-
-
-def _evaluate(tables: Sequence[Table], score: _Batched) -> Floats:
+def _evaluate(tables: Sequence[Table], score: Callable[[npt.NDArray[np.int64]], Floats]) -> Floats:
     """Score all candidates, those of equal shape at once."""
     flat = [_flatten(table) for table in tables]
     groups: dict[Shape, list[int]] = {}

@@ -8,6 +8,7 @@ of choices, and what is released is the Bayesian network that it is.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -44,6 +45,7 @@ from discreet.learning.search_prices import (
     cover_small,
     ends_search,
     is_smooth,
+    leaves_open,
     price_aimed,
     price_choice,
     price_singles,
@@ -152,6 +154,26 @@ class _Search:
         self.left -= part
         return int(fitting[index - 1]) if index else None
 
+    def is_worth(self, typical: float) -> bool:
+        """Whether the best tree of pairs depends by more than its noise would cost, asked for a part of the budget."""
+        from discreet.core.scores import MOST_ROWS, TreeGain
+
+        listed, links = list_pairs(self.sizes, math.inf), len(self.sizes) - 1
+        pairs = [pair for pair in itertools.combinations(self.sizes, 2) if pair in listed]
+        noise = self.prices.noise(1, 1 / len(self.sizes))
+        own = (self.rates.linked * noise * math.sqrt(self.count_cells(pair) * typical) for pair in pairs)
+        threshold, *handicaps = (min(cost, MOST_ROWS) for cost in (self.rates.worth * noise, *own))
+        answer = self.airlock.select(
+            pairs,
+            TreeGain(tuple(handicaps), links, threshold),
+            spend=self.whole * self.rates.asking,
+            selection="permute-and-flip",
+            request=self.request and f"{self.request}/worth",
+        )
+        self.choices.append(answer)
+        self.left -= self.rates.asking
+        return answer == 0
+
     def fit(self, *, thinned: bool = False) -> CliqueModel:
         """The model of everything that was measured so far, on request without the links that chance explains.
 
@@ -204,9 +226,9 @@ def adaptive(
 
     Pure ε is spent on Laplace noise and permute-and-flip, ρ on Gaussian noise and the exponential mechanism; together
     exactly `spend`. Where rows are few for the noise, attributes are left independent; in ρ, where they are not quite
-    as few, the search is PrivBayes' greedy one. A small table, of at most 2¹⁷ cells, needs no choice in pure
-    ε: a few sets, wider than `width` if that is cheaper, hold all of its pairs, and what noise explains of them is left
-    out.
+    as few, the search is PrivBayes' greedy one, and in pure ε it is asked first whether a search is worth it. A small
+    table, of at most 2¹⁷ cells, needs no choice in pure ε: a few sets, wider than `width` if that is cheaper, hold all
+    of its pairs, and what noise explains of them is left out.
     """
     if isinstance(width, bool) or not isinstance(width, int) or width < 2:
         raise MechanismError(f"the width must be a whole number, 2 or more, not {width!r}")
@@ -242,13 +264,14 @@ def adaptive(
         )
         covered = [] if given else cover_small(prices, search.sizes, search.rows, search.rates, model_cells)
         spread = search.rows / prices.noise(1, 1 / len(schema))
-        few = spread < search.rates.signal
-        drowned = typical > search.rates.hopeless * spread
+        few, free = spread < search.rates.signal, not given and not covered
         if prices.gaussian:
-            apart = few and (drowned or spread < search.rates.scarce)
+            apart = few and spread < max(typical / search.rates.hopeless, search.rates.scarce)
         else:
-            apart = few or drowned
-        if not given and not covered and (few or apart):
+            apart = few or typical > search.rates.lost * spread
+            if free and not apart and leaves_open(spread, typical, len(schema), search.rates):
+                apart = not search.is_worth(typical)
+        if free and (few or apart):
             return _search_greedily(search, 0 if apart else None, progress)
         if covered:
             model = _add(search, covered, search.left, thinned=True)
@@ -288,12 +311,13 @@ def _search_greedily(search: _Search, k: int | None, progress: Progress | None) 
     found = privbayes(search.airlock, spend=rest, k=k, rows=rows, request=request, progress=progress)
     known = found.provenance
     assert known is not None
+    sets = [list(table.axes) for table in known.measurements]
     told = replace(
         known,
         learner="adaptive",
         cost=search.whole,
         measurements=(*search.measured, *known.measurements),
-        details={**known.details, "sets": [list(table.axes) for table in known.measurements], "batches": []},
+        details={**known.details, "sets": sets, "batches": [], "choices": search.choices},
     )
     return replace(found, provenance=told)
 

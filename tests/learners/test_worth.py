@@ -1,0 +1,112 @@
+"""A search in pure ε asks first whether it is worth it, where public numbers leave that open."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from chance import within_attempts
+from discreet.core.queries import Choice
+from discreet.core.scores import TreeGain
+from discreet.entrance import open_airlock
+from discreet.judge.experiments.likelihood import Listener, read_loss
+from discreet.judge.preview import rehearse
+from discreet.judge.replay import replay
+from discreet.learning.adaptive import adaptive
+from discreet.learning.rehearsal import Rehearsal
+from discreet.learning.search_prices import Rates
+from discreet.networks.network import Network
+from discreet.values.budget import PureDP
+from discreet.values.schema import Schema
+from discreet.values.unit import Unit
+
+NAMES = tuple("abcdefghijkl")
+SCHEMA = Schema.of({name: range(4) for name in NAMES})
+ROWS = 1560
+"""65 for each unit of noise at ε = 1: more than where nothing is searched, and fewer than where all is."""
+
+Codes = dict[str, np.ndarray]
+
+
+def draw(alike: float, rows: int = ROWS) -> Codes:
+    """Rows of which each attribute is that before it with this chance, and any other besides."""
+    rng = np.random.default_rng(3)
+    codes = {NAMES[0]: rng.integers(0, 4, rows)}
+    for above, name in pairwise(NAMES):
+        codes[name] = np.where(rng.random(rows) < alike, codes[above], rng.integers(0, 4, rows))
+    return codes
+
+
+def learn(codes: Codes, unit: str = "replace-one") -> Network:
+    columns = {name: [str(code) for code in column] for name, column in codes.items()}
+    with open_airlock(columns, SCHEMA, budget="1", unit=unit) as airlock:
+        network = adaptive(airlock, spend=1, request="r")
+        assert airlock.remaining.is_zero
+        assert airlock.cost_of("r/worth") == PureDP("1/25")
+    assert network.provenance is not None and network.provenance.cost == PureDP(1)
+    return network
+
+
+def read_answer(network: Network) -> tuple[int, bool]:
+    """The answer to the first question, and whether anything was searched after it."""
+    assert network.provenance is not None
+    details = network.provenance.details
+    return details["choices"][0], bool(details["batches"])
+
+
+@pytest.mark.parametrize(("alike", "expected"), [(0.9, (0, True)), (0.0, (1, False))])
+def test_rows_decide_where_public_numbers_do_not(alike: float, expected: tuple[int, bool]) -> None:
+    """In one of forty runs, at the most, the answer is the other one; a release with either is followed by a replay."""
+    codes = draw(alike)
+    assert within_attempts(lambda: read_answer(learn(codes)) == expected)
+    network = learn(codes)
+    again = replay(network)
+    assert again.dag == network.dag
+    assert all(
+        (one.values == other.values).all() for one, other in zip(again.cpts, network.cpts, strict=True)
+    )
+
+
+def test_independent_columns_follow_a_no_with_all_that_is_left() -> None:
+    networks = (learn(draw(0.0)) for _ in range(20))
+    network = next(found for found in networks if read_answer(found) == (1, False))
+    assert network.provenance is not None
+    assert {table.axes for table in network.provenance.measurements} == {(name,) for name in NAMES}
+    paid = sum((table.cost for table in network.provenance.measurements), PureDP.zero())
+    assert paid == PureDP("24/25")
+
+
+def test_an_attacker_who_knows_both_tables_hears_the_answer() -> None:
+    codes = draw(0.9)
+    other = {name: np.append(column[:-1], 3 - column[-1]) for name, column in codes.items()}
+    loss = read_loss(learn(codes), Listener((codes, other)))
+    assert loss.steps[0].is_choice
+    assert abs(loss.steps[0].loss) <= 1 / 25 and abs(loss.whole) <= 1
+
+
+def test_a_plan_counts_the_question_among_the_choices() -> None:
+    preview = rehearse(SCHEMA, None, spend=PureDP(1), unit="replace-one", rows=ROWS)
+    assert preview.choices[0] == PureDP("1/25")
+    assert len(preview.choices) > 2 and "private choices" in preview.explain()
+
+
+def count_questions(rows: int, rates: Rates | None = None) -> int:
+    """How often it would be asked whether a search is worth it, with so many rows."""
+    asked = []
+
+    class Stage(Rehearsal):
+        def answer(self, query, request):  # type: ignore[no-untyped-def]
+            asked.append(isinstance(query, Choice) and isinstance(query.score, TreeGain))
+            return super().answer(query, request)
+
+    adaptive(Stage(SCHEMA, Unit.REPLACE_ONE, PureDP(1), rows), spend=1, rates=rates)
+    return sum(asked)
+
+
+def test_the_question_is_asked_only_where_it_is_open() -> None:
+    """Not with 30 rows for each unit of noise, nor with 80; with a pair that is nearly drowned in any case."""
+    assert [count_questions(24 * spread) for spread in (30, 65, 80)] == [0, 1, 0]
+    assert [count_questions(24 * 80, Rates(hopeless=share)) for share in (0.1, 0.3)] == [1, 0]
+    assert count_questions(24 * 80, Rates(hopeless=0.1, lost=0.1)) == 0
