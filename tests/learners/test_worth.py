@@ -20,6 +20,7 @@ from discreet.learning.search_prices import Rates
 from discreet.networks.network import Network
 from discreet.values.budget import PureDP
 from discreet.values.schema import Schema
+from discreet.values.schema.bins import Bins
 from discreet.values.unit import Unit
 
 NAMES = tuple("abcdefghijkl")
@@ -110,3 +111,22 @@ def test_the_question_is_asked_only_where_it_is_open() -> None:
     assert [count_questions(24 * spread) for spread in (30, 65, 80)] == [0, 1, 0]
     assert [count_questions(24 * 80, Rates(hopeless=share)) for share in (0.1, 0.3)] == [1, 0]
     assert count_questions(24 * 80, Rates(hopeless=0.1, lost=0.1)) == 0
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+def test_numbers_are_searched_where_names_of_as_many_levels_are_given_up(numbers: bool) -> None:
+    """Six nearly equal columns of twenty levels: of numbers the line is seen, of names noise drowns every cell."""
+    names = [f"level {k}" for k in range(20)]
+    schema = Schema.of({name: Bins(tuple(map(float, range(21)))) if numbers else names for name in NAMES[:6]})
+    rng = np.random.default_rng(8)
+    line = rng.integers(0, 20, 1_000)
+    near = {name: np.clip(line + rng.integers(-1, 2, 1_000), 0, 19).tolist() for name in NAMES[:6]}
+    columns = near if numbers else {name: [names[k] for k in column] for name, column in near.items()}
+
+    def search() -> bool:
+        with open_airlock(columns, schema, budget="2") as airlock:
+            found = adaptive(airlock, spend=2)
+        assert found.provenance is not None
+        return bool(found.provenance.details["batches"]) == numbers
+
+    assert within_attempts(search, 3)

@@ -236,7 +236,7 @@ def advise_dependence(schema: Schema, *, spend: Finite, unit: Unit, rows: int | 
         prices = Prices(
             noise_for(spend) == "gaussian", sum(moves), sum(move * move for move in moves), amount
         )
-        return rows_for_dependence(prices, sizes) / unit.grain
+        return rows_for_dependence(prices, sizes, suit_rates(Rates(), schema)) / unit.grain
 
     sizes, amount = sorted(schema.sizes.values()), float(spend.amounts[0])
     least = need(sizes, amount)
@@ -271,8 +271,17 @@ def price_singles(prices: Prices, sizes: Sequence[int], rows: float, rates: Rate
 
 
 def suit_rates(rates: Rates, schema: Schema) -> Rates:
-    """The rates where most pairs are of attributes with scored levels: the budget is cut into more of them."""
-    return replace(rates, fewest=max(rates.fewest, rates.fewest_smooth)) if is_smooth(schema) else rates
+    """The rates where most pairs are of attributes with scored levels: the budget is cut into more of them.
+
+    And pure ε gives up later: of a smooth dependence, noise counts as that of so many fewer cells. On six tables of
+    1,000 to 2,300 rows with 20 levels an attribute, a search where noise(c, 1/d) was 0.5 to 1.2 of the rows had 0.53 to
+    0.97 of the error of independent columns in pairs; on five where it was 1.6 to 3.5 it found nothing.
+    """
+    if not is_smooth(schema):
+        return rates
+    fewer = rates.smooth**2
+    fewest = max(rates.fewest, rates.fewest_smooth)
+    return replace(rates, fewest=fewest, hopeless=rates.hopeless / fewer, lost=rates.lost / fewer)
 
 
 def is_smooth(schema: Schema) -> bool:
