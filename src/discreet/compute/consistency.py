@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -228,3 +229,48 @@ def _require_same_shape(margins: Sequence[Array], axes: Sequence[str]) -> None:
         raise TableError(
             f"tables over {axes} have the shapes {sorted(shapes)}; they must have the same levels"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """How one table gives the margin over an intersection: axes summed out, and the shape to broadcast it back."""
+
+    table: int
+    drop: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+def plan_agreement(tables: Sequence[tuple[Sequence[str], Sequence[int]]]) -> list[list[Holder]]:
+    """Who holds each intersection of tables with these axes and shapes, smallest first, where two or more do."""
+    plans = []
+    for shared in find_intersections(axes for axes, _ in tables):
+        holders = [
+            Holder(
+                t,
+                tuple(i for i, name in enumerate(axes) if name not in shared),
+                tuple(size if name in shared else 1 for name, size in zip(axes, shape, strict=True)),
+            )
+            for t, (axes, shape) in enumerate(tables)
+            if shared <= set(axes)
+        ]
+        if len(holders) > 1:
+            plans.append(holders)
+    return plans
+
+
+def agree(
+    means: Sequence[Array], spreads: Sequence[Array], margins: Sequence[Sequence[Holder]]
+) -> list[Array]:
+    """The tables after one pass over their intersections, smallest first, each cell moved by its share of the variance.
+
+    Like `reconcile`, but every cell has a variance of its own; none goes below zero.
+    """
+    counts = [np.array(mean) for mean in means]
+    for holders in margins:
+        seen = [counts[held.table].sum(axis=held.drop) for held in holders]
+        unsure = [np.maximum(spreads[held.table].sum(axis=held.drop), 1e-12) for held in holders]
+        precision = sum(1.0 / spread for spread in unsure)
+        agreed = sum(mean / spread for mean, spread in zip(seen, unsure, strict=True)) / precision
+        for held, mean, spread in zip(holders, seen, unsure, strict=True):
+            counts[held.table] += spreads[held.table] * ((agreed - mean) / spread).reshape(held.shape)
+    return [np.maximum(found, 0.0) for found in counts]

@@ -23,7 +23,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.compute.consistency import find_intersections, project_on_simplex, reconcile, weigh_by_precision
+from discreet.compute.consistency import (
+    Holder,
+    agree,
+    plan_agreement,
+    project_on_simplex,
+    reconcile,
+    weigh_by_precision,
+)
 from discreet.compute.contraction import Margin
 from discreet.compute.smoothing import (
     expect_skill,
@@ -91,15 +98,6 @@ class _Set:
     """How the network's marginal over the set is found; None if that takes too large a product."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Holder:
-    """How one table gives the margin over an intersection: axes summed out, and the shape to broadcast it back."""
-
-    table: int
-    drop: tuple[int, ...]
-    shape: tuple[int, ...]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Task:
     """All that stays the same from step to step: the tables, where each family is read off, and how tables agree."""
@@ -108,7 +106,7 @@ class _Task:
     sets: tuple[_Set, ...]
     homes: tuple[int, ...]
     own: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
-    margins: Sequence[Sequence[_Holder]]
+    margins: Sequence[Sequence[Holder]]
     smooth: Smooth
     rows: float | None
     rounds: int
@@ -146,7 +144,16 @@ def fit_network(
     sets = _arrange(dag, _read_sizes(measurements), measurements)
     homes = tuple(_find_home(dag, name, sets) for name in dag.nodes)
     own = tuple(_plan_family(dag, name, sets[home]) for name, home in zip(dag.nodes, homes, strict=True))
-    task = _Task(dag, tuple(sets), homes, own, _plan_agreement(sets), smooth, rows, rounds)
+    task = _Task(
+        dag,
+        tuple(sets),
+        homes,
+        own,
+        plan_agreement([(found.axes, found.noisy.shape) for found in sets]),
+        smooth,
+        rows,
+        rounds,
+    )
     state = _climb(task, [found.noisy for found in sets])
     goals = _find_goals(task, state)
     if any(goal is not None for goal in goals):
@@ -188,7 +195,7 @@ def _step(
         _shrink(found, values, around, spread)
         for found, values, around, spread in zip(task.sets, noisy, state.expected, state.spreads, strict=True)
     ]
-    fresh = _agree([mean for mean, _ in shrunk], [unsure for _, unsure in shrunk], task.margins)
+    fresh = agree([mean for mean, _ in shrunk], [unsure for _, unsure in shrunk], task.margins)
     counts = [
         np.maximum(old + STRIDE * (new - old), 0.0) for new, old in zip(fresh, state.counts, strict=True)
     ]
@@ -373,44 +380,6 @@ def _chain(dag: DAG, found: _Set, cpts: Sequence[Array], counts: Array) -> Array
             conditional = Table(known.axes, known.values + 1e-9).normalise(name)
         product = product * conditional.spread(found.axes)
     return product
-
-
-def _agree(
-    means: Sequence[Array], spreads: Sequence[Array], margins: Sequence[Sequence[_Holder]]
-) -> list[Array]:
-    """The tables after one pass over their intersections, smallest first, each cell moved by its share of the variance.
-
-    Like `consistency.reconcile`, but every cell has a variance of its own; none goes below zero.
-    """
-    counts = [np.array(mean) for mean in means]
-    for holders in margins:
-        seen = [counts[held.table].sum(axis=held.drop) for held in holders]
-        unsure = [np.maximum(spreads[held.table].sum(axis=held.drop), 1e-12) for held in holders]
-        precision = sum(1.0 / spread for spread in unsure)
-        agreed = sum(mean / spread for mean, spread in zip(seen, unsure, strict=True)) / precision
-        for held, mean, spread in zip(holders, seen, unsure, strict=True):
-            counts[held.table] += spreads[held.table] * ((agreed - mean) / spread).reshape(held.shape)
-    return [np.maximum(found, 0.0) for found in counts]
-
-
-def _plan_agreement(sets: Sequence[_Set]) -> list[list[_Holder]]:
-    plans = []
-    for shared in find_intersections(found.axes for found in sets):
-        holders = [
-            _Holder(
-                t,
-                tuple(i for i, name in enumerate(found.axes) if name not in shared),
-                tuple(
-                    size if name in shared else 1
-                    for name, size in zip(found.axes, found.noisy.shape, strict=True)
-                ),
-            )
-            for t, found in enumerate(sets)
-            if shared <= set(found.axes)
-        ]
-        if len(holders) > 1:
-            plans.append(holders)
-    return plans
 
 
 def _predict_error(found: _Set, expected: Array, drop: tuple[int, ...], total: float) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, learn_network, noise_for
+from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, learn_network
 from discreet.learning.rehearsal import Rehearsal
 from discreet.learning.search_effort import Effort, count_batches, count_looked, predict_effort
 from discreet.learning.search_prices import MODEL_CELLS, Prices, Rates, advise_dependence, suit_rates
@@ -237,16 +237,11 @@ def _predict_effort(
     known = network.provenance
     if known is None or not isinstance(known.cost, Finite):
         return None
-    sizes, moves = list(stage.schema.sizes.values()), stage.unit.moves
+    sizes = list(stage.schema.sizes.values())
     candidates, cells = count_looked(sizes, stage.looked)
     batches = 0
     if stage.looked and known.details.get("batches"):
-        prices = Prices(
-            noise_for(known.cost) == "gaussian",
-            sum(moves),
-            sum(move * move for move in moves),
-            float(known.cost.amounts[0]),
-        )
+        prices = Prices.of(known.cost, stage.unit)
         rates = suit_rates(options.get("rates") or Rates(), stage.schema)
         batches = count_batches(prices, sizes, float(rows), rates)
     return predict_effort(

@@ -239,13 +239,7 @@ def adaptive(
     if rates is not None and not isinstance(rates, Rates):
         raise MechanismError(f"rates must be Rates of discreet.learning.search_prices, not {rates!r}")
     schema, whole = airlock.schema, airlock.read_spend(spend)
-    moves = airlock.unit.moves
-    prices = Prices(
-        noise_for(whole) == "gaussian",
-        sum(moves),
-        sum(move * move for move in moves),
-        float(whole.amounts[0]),
-    )
+    prices = Prices.of(whole, airlock.unit)
     rates = suit_rates(rates or Rates(), schema)
     rates = replace(rates, most=rates.most * (1 + effort) / 2)
     search = _Search(airlock, whole, request, rates, prices, share_room(model_cells, len(schema)))

@@ -123,6 +123,13 @@ class Prices:
     """The whole ε or ρ."""
     unit: float = 1.0
 
+    @classmethod
+    def of(cls, spend: Finite, unit: Unit, amount: float | None = None) -> Prices:
+        """The prices for what is spent, or another amount of its kind, on rows of which a unit moves so many."""
+        moves = unit.moves
+        whole = float(spend.amounts[0]) if amount is None else amount
+        return cls(noise_for(spend) == "gaussian", sum(moves), sum(move * move for move in moves), whole)
+
     def weigh(self, cells: float) -> float:
         """The weight of a table of so many cells when a budget is shared out."""
         return float(cells ** (2 / 3 if self.gaussian else 1 / 2))
@@ -230,12 +237,10 @@ def advise_dependence(schema: Schema, *, spend: Finite, unit: Unit, rows: int | 
 
     All of it follows from public numbers: the schema, the cost, and `rows` where their number is public, else a guess.
     """
-    moves, known = unit.moves, rows or GUESSED_ROWS
+    known = rows or GUESSED_ROWS
 
     def need(sizes: list[int], amount: float) -> float:
-        prices = Prices(
-            noise_for(spend) == "gaussian", sum(moves), sum(move * move for move in moves), amount
-        )
+        prices = Prices.of(spend, unit, amount)
         return rows_for_dependence(prices, sizes, suit_rates(Rates(), schema)) / unit.grain
 
     sizes, amount = sorted(schema.sizes.values()), float(spend.amounts[0])
