@@ -19,6 +19,7 @@ from discreet.learning.rehearsal import Rehearsal
 from discreet.learning.search_prices import Rates
 from discreet.networks.network import Network
 from discreet.values.budget import PureDP
+from discreet.values.errors import MechanismError, TooLarge
 from discreet.values.schema import Schema
 from discreet.values.schema.bins import Bins
 from discreet.values.unit import Unit
@@ -130,3 +131,37 @@ def test_numbers_are_searched_where_names_of_as_many_levels_are_given_up(numbers
         return bool(found.provenance.details["batches"]) == numbers
 
     assert within_attempts(search, 3)
+
+
+@pytest.mark.parametrize("levels", [2050, 1500])
+def test_where_no_two_pairs_can_be_looked_at_together_nothing_is_asked(levels: int) -> None:
+    """A question without candidates, or with one, would be refused after rows were paid for, or not replay."""
+    schema = Schema.of({name: Bins(tuple(map(float, range(levels + 1)))) for name in NAMES[:3]})
+    codes = np.arange(levels * 80) % levels
+    with open_airlock(dict.fromkeys(NAMES[:3], codes.tolist()), schema, budget="30") as airlock:
+        found = adaptive(airlock, spend=30, request="r")
+        assert airlock.remaining.is_zero and airlock.cost_of("r/worth") is None
+    replay(found)
+
+
+def test_pairs_beyond_the_memory_limit_are_refused_before_rows_are_paid_for() -> None:
+    schema = Schema.of({name: [str(k) for k in range(40)] for name in NAMES})
+    rows = {name: [str(k % 40) for k in range(1_000)] for name in NAMES}
+    with open_airlock(rows, schema, budget="30", memory="1MB") as airlock:
+        with pytest.raises(TooLarge, match="memory limit"):
+            adaptive(airlock, spend=30)
+        assert airlock.remaining == PureDP(30)
+
+
+@pytest.mark.parametrize("links", [0, 1.5, float("nan"), True])
+def test_a_tree_has_a_whole_number_of_links(links: float) -> None:
+    with pytest.raises(MechanismError, match="a link or more"):
+        TreeGain((0.0,), links, 0.0)  # type: ignore[arg-type]
+
+
+def test_what_was_priced_of_a_tree_cannot_be_changed() -> None:
+    given = [1.0, 2.0]
+    score = TreeGain(given, 1, 0.0)  # type: ignore[arg-type]
+    before = score.digest
+    given[0] = 1e9
+    assert score.handicaps == (1.0, 2.0) and score.digest == before

@@ -224,7 +224,8 @@ def _weigh_parents(task: _Task, state: _State, k: int) -> Array:
         task.read(tables, k).sum(axis=-1, keepdims=True) for tables in (state.expected, state.counts)
     )
     doubt = 1.0 - 1.0 / state.spreads[task.homes[k]]
-    return np.asarray(expected + doubt * (counted - expected))
+    # Where noise is all there is, every count may be 0, and nothing is expected of any.
+    return np.asarray(np.maximum(expected + doubt * (counted - expected), 1e-200))
 
 
 def _find_goals(task: _Task, state: _State) -> list[Array | None]:

@@ -158,9 +158,9 @@ class TreeGain:
     has_model: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.links < 1 or not all(
-            abs(amount) <= MOST_ROWS for amount in (*self.handicaps, self.threshold)
-        ):
+        object.__setattr__(self, "handicaps", tuple(map(float, self.handicaps)))
+        amounts = (*self.handicaps, self.threshold)
+        if type(self.links) is not int or self.links < 1 or not all(abs(x) <= MOST_ROWS for x in amounts):
             raise MechanismError(f"{self.name}: it needs a link or more, and amounts of at most 2^31 rows")
 
     @property

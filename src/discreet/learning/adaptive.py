@@ -32,6 +32,7 @@ from discreet.learning.attribute_sets import (
     keep_near,
     limit_alone,
     list_candidates,
+    list_links,
     list_pairs,
     prune,
 )
@@ -154,18 +155,16 @@ class _Search:
         self.left -= part
         return int(fitting[index - 1]) if index else None
 
-    def is_worth(self, typical: float) -> bool:
+    def is_worth(self, pairs: Sequence[Set], typical: float) -> bool:
         """Whether the best tree of pairs depends by more than its noise would cost, asked for a part of the budget."""
         from discreet.core.scores import MOST_ROWS, TreeGain
 
-        listed, links = list_pairs(self.sizes, math.inf), len(self.sizes) - 1
-        pairs = [pair for pair in itertools.combinations(self.sizes, 2) if pair in listed]
         noise = self.prices.noise(1, 1 / len(self.sizes))
         own = (self.rates.linked * noise * math.sqrt(self.count_cells(pair) * typical) for pair in pairs)
         threshold, *handicaps = (min(cost, MOST_ROWS) for cost in (self.rates.worth * noise, *own))
         answer = self.airlock.select(
             pairs,
-            TreeGain(tuple(handicaps), links, threshold),
+            TreeGain(tuple(handicaps), len(self.sizes) - 1, threshold),
             spend=self.whole * self.rates.asking,
             selection="permute-and-flip",
             request=self.request and f"{self.request}/worth",
@@ -250,6 +249,8 @@ def adaptive(
         search.measure(singles, search.left)
         model = search.fit()
     else:
+        links = list_links(search.sizes)
+        airlock.check(links)  # a choice will look at them, and nothing may be refused once rows are paid for
         search.rows, cost, counted = count_rows(airlock, whole * COUNT_PART, request and f"{request}/rows")
         search.measured += counted
         search.left -= Fraction(0) if cost.is_zero else COUNT_PART
@@ -263,8 +264,8 @@ def adaptive(
             apart = few and spread < max(typical / search.rates.hopeless, search.rates.scarce)
         else:
             apart = few or typical > search.rates.lost * spread
-            if free and not apart and leaves_open(spread, typical, len(schema), search.rates):
-                apart = not search.is_worth(typical)
+            if free and not apart and links[1:] and leaves_open(spread, typical, len(schema), search.rates):
+                apart = not search.is_worth(links, typical)
         if free and (few or apart):
             return _search_greedily(search, 0 if apart else None, progress)
         if covered:

@@ -56,6 +56,12 @@ def list_pairs(sizes: Mapping[str, int], most_cells: float) -> frozenset[Set]:
     )
 
 
+def list_links(sizes: Mapping[str, int]) -> list[Set]:
+    """The pairs that can be looked at all at once, in order."""
+    listed = list_pairs(sizes, math.inf)
+    return [pair for pair in itertools.combinations(sizes, 2) if pair in listed]
+
+
 def keep_near(pairs: frozenset[Set], tree: ModelTree, most: int = MOST_PAIRS) -> frozenset[Set]:
     """At most so many pairs, those first that few links of the model lie between: far ones depend through many others.
 

@@ -23,7 +23,7 @@ from discreet.values.errors import GraphError, MechanismError, TableError
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.statement import Statement
-from discreet.values.table import Array
+from discreet.values.table import MOST_EXPECTED, Array
 from discreet.values.text import list_some, show
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def count_rows(
     if airlock.unit.fixes_rows:
         return float(airlock.rows), spend - spend, ()
     (found,) = airlock.measure([()], spend=spend, noise=noise_for(spend), request=request)
-    return max(1.0, found.noisy.total()), spend, (found,)
+    return min(max(1.0, found.noisy.total()), MOST_EXPECTED), spend, (found,)
 
 
 def noise_for(spend: Finite) -> str:

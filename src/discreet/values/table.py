@@ -17,6 +17,8 @@ Array = npt.NDArray[Any]
 MAX_CELLS = 2**28
 """The largest table that anything here allocates unasked: 2 GiB of float64."""
 
+MOST_EXPECTED = 2.0**31 - 2.0**12
+"""No model expects more rows: readers refuse 2³¹, but noise may say so."""
 MOST_REMEMBERED = 2**22
 """Cells of exact tables that are remembered: 32 megabytes."""
 

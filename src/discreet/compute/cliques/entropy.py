@@ -16,7 +16,7 @@ from discreet.compute.cliques.model import CliqueModel, ModelTree
 from discreet.compute.smoothing import estimate_tables
 from discreet.values.errors import TableError, TooLarge
 from discreet.values.patience import require_time
-from discreet.values.table import MAX_CELLS, Array, Table
+from discreet.values.table import MAX_CELLS, MOST_EXPECTED, Array, Table
 
 SWEEPS = 40
 """Walks along the tree: noisy margins never agree quite, and further ones only go round in circles."""
@@ -99,7 +99,7 @@ def estimate_margins(
         tables = tuple(Table(table.axes, np.ones(table.values.shape)) for table in tables)
     held = [set(table.axes) for table in tables]
     kept = [table for table in tables if not any(set(table.axes) < other for other in held)]
-    return list({frozenset(table.axes): table for table in kept}.values()), max(1.0, rows)
+    return list({frozenset(table.axes): table for table in kept}.values()), min(max(1.0, rows), MOST_EXPECTED)
 
 
 @dataclass(slots=True, eq=False)
