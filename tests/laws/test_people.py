@@ -14,7 +14,14 @@ import pytest
 
 from discreet import entrance
 from discreet.core.mechanism import calibrate_counts
-from discreet.core.scores import IndependenceDistance, MaximumDistance, ModelError, MutualInformation, Score
+from discreet.core.scores import (
+    IndependenceDistance,
+    MaximumDistance,
+    ModelError,
+    MutualInformation,
+    Score,
+    TreeGain,
+)
 from discreet.entrance import open_airlock, open_counter, open_ledger
 from discreet.learning.plan import plan
 from discreet.learning.planned import planned
@@ -111,6 +118,25 @@ def test_a_person_moves_a_score_by_at_most_its_sensitivity(
         worst = max(worst, float(np.abs(values[1:] - values[0]).max()))
     assert worst <= claimed + 1e-9
     assert worst >= claimed / 3  # it is not many times what is needed
+
+
+@pytest.mark.parametrize("average", [False, True], ids=["rows", "average"])
+@pytest.mark.parametrize("k", KS[:3])
+def test_a_person_moves_the_gain_of_a_tree_by_at_most_its_sensitivity(k: int, average: bool) -> None:
+    """Over all tables of up to 3 rows, or people, of three attributes, and all ways to add a person."""
+    unit, pairs = person(k, average), list(itertools.combinations("abc", 2))
+    score = TreeGain((0.0, 0.1, -0.2), 2, 0.3)
+    claimed = float(score.sensitivity([(2, 2)] * 3, unit))
+
+    def evaluate(counts: np.ndarray) -> float:
+        whole = Table(("a", "b", "c"), counts.reshape(2, 2, 2))
+        return float(score.evaluate([whole.project(pair) for pair in pairs])[0])
+
+    added, worst = additions(8, k, unit.grain if average else 0), 0.0
+    for whole in tables(8, 3):
+        before = evaluate(whole * unit.grain)
+        worst = max(worst, *(abs(evaluate(whole * unit.grain + more) - before) for more in added))
+    assert claimed / 3 <= worst <= claimed
 
 
 @pytest.mark.parametrize("k", KS)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -133,6 +133,21 @@ def _attain(shape: tuple[int, int], rows: int, unit: Unit) -> Fraction:
     return Fraction(2 * (rows - 1), rows) if 2 in shape else WIDE[rows]
 
 
+def _compare(
+    score: Score,
+    shapes: Sequence[tuple[int, ...]],
+    project: Callable[[np.ndarray], list[Table]],
+    shape: tuple[int, ...],
+    rows: int,
+    unit: Unit,
+) -> tuple[np.ndarray, float]:
+    """How far a unit moves each value of a score of several candidates at most, and how far it is stated to."""
+    found = _largest_changes(
+        lambda counts: np.array([score.evaluate(project(table)) for table in counts]), shape, rows, unit
+    )
+    return found, float(score.sensitivity(shapes, unit, rows))
+
+
 CANDIDATES: list[tuple[str, ...]] = [(), ("p",), ("x",), ("p", "x")]
 """What a search chooses from: nothing, whose table is the number of rows, and sets of attributes."""
 
@@ -155,13 +170,7 @@ def test_no_row_moves_the_error_of_any_candidate_of_a_search_by_more(
     )
     closest = np.zeros(len(CANDIDATES))
     for rows in range(1, most + 1):
-        stated = float(score.sensitivity(shapes, unit, rows))
-        found = _largest_changes(
-            lambda counts: np.array([score.evaluate(_project(table, shape)) for table in counts]),
-            shape,
-            rows,
-            unit,
-        )
+        found, stated = _compare(score, shapes, partial(_project, shape=shape), shape, rows, unit)
         assert (found <= stated).all(), (rows, found, stated)
         closest = np.maximum(closest, found / stated)
     if unit == Unit.ADD_REMOVE:
@@ -196,13 +205,7 @@ def test_no_row_moves_the_gain_of_a_tree_by_more(
     shapes = [(shape["abc".index(one)], shape["abc".index(other)]) for one, other in PAIRS]
     closest = 0.0
     for rows in range(1, most + 1):
-        stated = float(score.sensitivity(shapes, unit, rows))
-        found = _largest_changes(
-            lambda counts: np.array([score.evaluate(_list_pairs(table, shape)) for table in counts]),
-            shape,
-            rows,
-            unit,
-        )
+        found, stated = _compare(score, shapes, partial(_list_pairs, shape=shape), shape, rows, unit)
         assert (found <= stated).all() and found[0] == found[1], (rows, found, stated)
         closest = max(closest, found[0] / stated)
     # Nor is the bound slack: a row moves n·R of two levels by 2 less 2/n, and this is as near as so few rows come.

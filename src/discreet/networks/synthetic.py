@@ -120,10 +120,9 @@ class Rows:
         if not labels:
             import pyarrow as pa
 
+            # Days would come in milliseconds, a unit in which pandas itself never reads them.
             for field in table.schema:
-                if pa.types.is_date(
-                    field.type
-                ):  # days would come in milliseconds, which pandas itself never reads
+                if pa.types.is_date(field.type):
                     frame[field.name] = frame[field.name].astype("datetime64[us]")
             kinds = {pa.int64(): pandas.Int64Dtype(), pa.bool_(): pandas.BooleanDtype()}
             for found in self._list_columns():
