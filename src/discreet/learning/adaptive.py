@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from discreet.compute.cliques.blending import blend
 from discreet.compute.cliques.entropy import estimate_margins, fit_margins
 from discreet.compute.cliques.model import REACH_CELLS, CliqueModel, ModelTree
 from discreet.compute.cliques.thinning import Evidence, thin
-from discreet.compute.smoothing import FEW_LEVELS, count_ordered, score_levels
+from discreet.compute.smoothing import MANY_LEVELS, count_ordered
 from discreet.learning.attribute_sets import (
     MANY_ATTRIBUTES,
     MOST_CANDIDATES,
@@ -36,7 +36,8 @@ from discreet.learning.attribute_sets import (
     list_pairs,
     prune,
 )
-from discreet.learning.greedy import Progress
+from discreet.learning.greedy import Progress, look_through
+from discreet.learning.grouping import FEWEST_GROUPS, GROUP_ROWS, Grouping
 from discreet.learning.learner import count_rows, noise_for, predict_noise, stated
 from discreet.learning.privbayes import privbayes
 from discreet.learning.search_prices import (
@@ -91,18 +92,33 @@ class _Search:
     chosen: list[Set] = field(default_factory=list)
     choices: list[int] = field(default_factory=list)
     batches: list[list[Set]] = field(default_factory=list)
+    grouping: Grouping = field(init=False)
     sizes: dict[str, int] = field(init=False)
-    """The number of levels of each attribute."""
+    """The number of levels, or of groups of levels, of each attribute as it is searched."""
     scored: frozenset[str] = field(init=False)
     """Attributes with many levels that stand for numbers."""
 
     def __post_init__(self) -> None:
-        self.sizes = dict(self.airlock.schema.sizes)
-        self.scored = frozenset(score_levels(self.airlock.schema))
+        self.group(Grouping(self.airlock.schema))
+
+    def group(self, grouping: Grouping) -> None:
+        """Search these groups from now on."""
+        self.grouping, self.sizes = grouping, grouping.sizes
+        self.scored = frozenset(grouping.score(MANY_LEVELS))
 
     def count_cells(self, members: Iterable[str]) -> int:
         """The cells of a set."""
-        return count_cells(self.sizes[name] for name in members)
+        levels = self.airlock.schema.sizes
+        return count_cells(levels[name] for name in members)
+
+    def find_groups(self, kept: Iterable[str]) -> Grouping:
+        """Levels put together that noise would drown in a pair, by the margins so far; none of what is kept."""
+        most = self.rows / self.prices.noise(1, 1 / len(self.sizes)) / GROUP_ROWS
+        if len(self.sizes) > MANY_ATTRIBUTES or max(self.sizes.values()) <= max(most, FEWEST_GROUPS):
+            return self.grouping
+        noisy, variances = zip(*map(self.grouping.merge, self.measured), strict=True)
+        margins, _ = estimate_margins(noisy, variances, self.grouping.count_ordered(), self.rows)
+        return Grouping.of(self.grouping.schema, margins, most, frozenset(kept))
 
     def allows(self, members: Set, cells: int) -> bool:
         """Whether a set of three and more attributes is worth a look: its noise is small, or it spares many pairs."""
@@ -137,7 +153,7 @@ class _Search:
         """
         from discreet.core.scores import ModelError
 
-        known = expect_noise(self.measured, self.sizes)
+        known = expect_noise(list(map(self.grouping.merge, self.measured)), self.sizes)
         parts = float(self.left), float(part)
         handicaps = candidates.handicap(fitting, known, self.scored, self.prices, self.rates, parts)
         score = ModelError(
@@ -178,10 +194,8 @@ class _Search:
 
         A better number of rows is taken from it, too.
         """
-        noisy = [found.noisy for found in self.measured]
-        variances = [found.law.variance for found in self.measured]
-        schema = self.airlock.schema
-        ordered, scores = count_ordered(schema), score_levels(schema, FEW_LEVELS)
+        noisy, variances = zip(*map(self.grouping.merge, self.measured), strict=True)
+        ordered, scores = self.grouping.count_ordered(), self.grouping.score()
         public = float(self.airlock.rows) if self.airlock.unit.fixes_rows else None
         margins, self.rows = estimate_margins(noisy, variances, ordered, public, scores)
         if thinned:
@@ -199,6 +213,39 @@ class _Search:
         # Sets were held against `model_cells` before they were paid for; nothing may be refused after that.
         model = fit_margins(self.sizes, margins)
         return thin(model, margins, evidence) if thinned and not hidden else model
+
+    def make_network(self, model: CliqueModel) -> Network:
+        """The network of a model, with the levels of what was searched in groups."""
+        margins = {name: self._estimate_single(name) for name in self.grouping.groups}
+        schema, dag, cpts = self.grouping.complete(*model.network(), margins)
+        noise = {
+            name: min(
+                predict_noise(found, self.rows)
+                for found in self.measured
+                if name in found.axes or self.grouping.find_source(name) in found.axes
+            )
+            for name in schema.names
+        }
+        details: dict[str, Any] = {
+            "sets": [list(found) for found in self.chosen],
+            "batches": [[list(found) for found in batch] for batch in self.batches],
+            "choices": self.choices,
+            "model cells": model.tree.cells,
+        }
+        if groups := self.grouping.groups:
+            details["auxiliary"] = [found.name for found in groups.values()]
+            details["groups"] = {name: list(found.codes) for name, found in groups.items()}
+        provenance = Provenance(
+            "adaptive", self.airlock.unit, self.whole, tuple(self.measured), noise, details
+        )
+        return Network(schema, dag, cpts, provenance=provenance)
+
+    def _estimate_single(self, name: str) -> Array:
+        """The margin of an attribute by the tables of it alone."""
+        own = [found for found in self.measured if found.axes == (name,)]
+        noisy, variances = [found.noisy for found in own], [found.law.variance for found in own]
+        (margin,), _ = estimate_margins(noisy, variances, count_ordered(self.grouping.schema), self.rows)
+        return margin.values
 
 
 @stated
@@ -254,9 +301,7 @@ def adaptive(
         search.rows, cost, counted = count_rows(airlock, whole * COUNT_PART, request and f"{request}/rows")
         search.measured += counted
         search.left -= Fraction(0) if cost.is_zero else COUNT_PART
-        typical = float(
-            np.median([search.count_cells(pair) for pair in itertools.combinations(schema.names, 2)])
-        )
+        typical = _find_typical(search.sizes)
         covered = [] if given else cover_small(prices, search.sizes, search.rows, search.rates, model_cells)
         spread = search.rows / prices.noise(1, 1 / len(schema))
         few, free = spread < search.rates.signal, not given and not covered
@@ -276,26 +321,22 @@ def adaptive(
             search.measure(
                 singles, price_singles(prices, list(search.sizes.values()), search.rows, search.rates)
             )
-            model = search.fit()
-            unit = price_unit(prices, typical, search.rows, float(search.left), len(schema), search.rates)
-            search.prices = replace(prices, unit=unit)
-            if given:
-                part = sum(search.prices.table(search.count_cells(found)) for found in given)
-                model = _add(search, given, read_part(min(part, float(search.left) / 2)))
-            model = _grow(search, model, typical, (width, effort), model_cells, bool(given), progress)
-    dag, cpts = model.network()
-    noise = {
-        name: min(predict_noise(found, search.rows) for found in search.measured if name in found.axes)
-        for name in schema.names
-    }
-    details: dict[str, Any] = {
-        "sets": [list(found) for found in search.chosen],
-        "batches": [[list(found) for found in batch] for batch in search.batches],
-        "choices": search.choices,
-        "model cells": model.tree.cells,
-    }
-    provenance = Provenance("adaptive", airlock.unit, whole, tuple(search.measured), noise, details)
-    return Network(schema, dag, cpts, provenance=provenance)
+            search.group(search.find_groups(name for members in given for name in members))
+            typical = _find_typical(search.sizes)
+            with look_through(airlock, search.grouping.encoding) as search.airlock:
+                model = search.fit()
+                unit = price_unit(prices, typical, search.rows, float(search.left), len(schema), search.rates)
+                search.prices = replace(prices, unit=unit)
+                if given:
+                    part = sum(search.prices.table(search.count_cells(found)) for found in given)
+                    model = _add(search, given, read_part(min(part, float(search.left) / 2)))
+                model = _grow(search, model, typical, (width, effort), model_cells, bool(given), progress)
+    return search.make_network(model)
+
+
+def _find_typical(sizes: Mapping[str, int]) -> float:
+    """The cells of a typical pair."""
+    return float(np.median([one * other for one, other in itertools.combinations(sizes.values(), 2)]))
 
 
 def _search_greedily(search: _Search, k: int | None, progress: Progress | None) -> Network:
@@ -335,7 +376,7 @@ def _grow(
     width, effort = reach
     step = max(2, round(search.rates.batch * len(search.sizes)))
     # A smooth dependence is known better than its cells, and many pairs with noise say more of it than few without.
-    whole = not search.prices.gaussian and not is_smooth(search.airlock.schema)
+    whole = not search.prices.gaussian and not is_smooth(search.grouping.schema)
     last: list[Set] = []
     while True:
         require_time()
@@ -370,7 +411,7 @@ def _grow(
             break
     if search.left > 0:
         linked = {name for found in search.chosen for name in found}
-        alone = [(name,) for name in search.sizes if name not in linked]
+        alone = [(search.grouping.find_source(name),) for name in search.sizes if name not in linked]
         if not last and search.left < LAST_PART:
             last, alone = [max([*search.chosen, *alone], key=search.count_cells)], []
         search.measure([*(last or search.chosen), *alone], search.left)

@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.compute.cliques.model import CliqueModel, ModelTree
-from discreet.values.measurement import Measurement
 from discreet.values.patience import require_time
-from discreet.values.table import Array, count_cells
+from discreet.values.table import Array, Table, count_cells
 
 if TYPE_CHECKING:
     from discreet.learning.search_prices import Prices, Rates
@@ -367,14 +366,15 @@ class Turns:
         self.left -= 1
 
 
-def expect_noise(measured: Sequence[Measurement], sizes: Mapping[str, int]) -> dict[str, float]:
+def expect_noise(noisy: Iterable[tuple[Table, float]], sizes: Mapping[str, int]) -> dict[str, float]:
     """The L1 noise that is left in the margin of each attribute, all tables that have it taken together.
 
-    A cell of the margin sums the noise of cells/levels cells of a table, so its precision is levels/(variance·cells).
+    `noisy` are tables with the variance of their cells. A cell of the margin sums the noise of cells/levels cells of a
+    table, so its precision is levels/(variance·cells).
     """
     precision = dict.fromkeys(sizes, 0.0)
-    for found in measured:
+    for found, variance in noisy:
         for name in found.axes:
-            spread = found.law.variance * found.cells
+            spread = variance * found.cells
             precision[name] += sizes[name] / spread if spread > 0 else math.inf
     return {name: MEAN_NOISE * sizes[name] / math.sqrt(known) for name, known in precision.items()}

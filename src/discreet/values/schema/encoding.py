@@ -20,6 +20,7 @@ from discreet.values.table import Array, Table
 from discreet.values.text import show
 
 Kind = Literal["vanilla", "binary", "hierarchical"]
+"""What can be asked for by name; an encoding whose groups follow from paid answers is `merged`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,11 @@ class Encoding:
 
     binary: each attribute of more than two levels becomes the bits of its code, ⌈log₂ levels⌉ of them, the most
     significant first [004, Sec. 4.5]. hierarchical: each attribute stays, and beside it stand its coarser versions, one
-    for each depth of its taxonomy. vanilla: every attribute as it is.
+    for each depth of its taxonomy. merged: each attribute stays, and beside some stand their levels in groups, which
+    somebody has found from what is public. vanilla: every attribute as it is.
     """
 
-    kind: Kind
+    kind: Kind | Literal["merged"]
     schema: Schema
     view: Schema
     derived: tuple[Derived, ...] = ()
@@ -93,6 +95,26 @@ class Encoding:
         view = _interleave(schema, kept, made)
         return cls(kind, schema, view, tuple(made))  # type: ignore[arg-type]
 
+    @classmethod
+    def merge(cls, schema: Schema, groups: Mapping[str, Sequence[int]]) -> Self:
+        """Beside some attributes their levels in groups, of which each level has the number.
+
+        Groups are in order if levels are. They are named by their first and last level, or by how many names they hold.
+        """
+        taken, made = set(schema.names), []
+        for name, numbers in groups.items():
+            derived = _group(schema[name], f"{name}_groups", [int(number) for number in numbers])
+            while derived.name in taken:
+                derived = _group(schema[name], f"{derived.name}_", derived.codes)
+            taken.add(derived.name)
+            made.append(derived)
+        return cls("merged", schema, Schema((*schema, *(found.attribute for found in made))), tuple(made))
+
+    @property
+    def nests(self) -> bool:
+        """Whether derived attributes are coarser versions of declared ones that stay."""
+        return self.kind in ("hierarchical", "merged")
+
     def source(self, name: str) -> str:
         """The declared attribute that an attribute of the view is, or follows from."""
         return self._index[name].source if name in self._index else name
@@ -113,7 +135,7 @@ class Encoding:
         """The one of these attributes from which `name` follows: itself, or a finer version of it."""
         if name in axes:
             return name
-        if self.kind != "hierarchical" or name not in self._index:
+        if not self.nests or name not in self._index:
             return None
         source = self._index[name].source
         finer = (source, *self.parts(source))
@@ -220,6 +242,28 @@ def _climb(found: Attribute) -> list[Derived]:
             versions.append(Derived(attribute, found.name, tuple(map(int, groups))))
             size = len(labels)
     return versions
+
+
+def _group(found: Attribute, name: str, numbers: Sequence[int]) -> Derived:
+    """The attribute with its levels in groups; missing and other values keep their names where they are alone."""
+    if len(numbers) != found.size or set(numbers) != set(range(max(numbers, default=-1) + 1)):
+        raise SchemaError(
+            f"the groups of {show(found.name)} need a number for each of its {found.size} levels, counted from 0 "
+            "without a gap"
+        )
+    ordered = found.ordered or found.type in ("integer", "decimal", "date", "datetime")
+    labels: list[str] = []
+    for number in range(max(numbers) + 1):
+        members = [level for level, mine in zip(found.levels, numbers, strict=True) if mine == number]
+        label = members[0]
+        if len(members) > 1:
+            label = f"{label} … {members[-1]}" if ordered else f"{label} and {len(members) - 1} more"
+            while label in (*found.levels, *labels):
+                label += " (group)"
+        labels.append(label)
+    missing, other = (level if level in labels else None for level in (found.missing, found.other))
+    attribute = Attribute(name, tuple(labels), None, ordered, None, missing, other, "text")
+    return Derived(attribute, found.name, tuple(numbers))
 
 
 def _interleave(schema: Schema, kept: Iterable[Attribute], made: Sequence[Derived]) -> Schema:
