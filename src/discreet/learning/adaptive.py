@@ -8,27 +8,20 @@ of choices, and what is released is the Bayesian network that it is.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.compute.cliques.blending import blend
-from discreet.compute.cliques.entropy import estimate_margins, fit_margins
-from discreet.compute.cliques.model import REACH_CELLS, CliqueModel, ModelTree
-from discreet.compute.cliques.thinning import Evidence, thin
-from discreet.compute.smoothing import MANY_LEVELS, count_ordered
+from discreet.compute.cliques.model import CliqueModel, ModelTree
 from discreet.learning.attribute_sets import (
     MANY_ATTRIBUTES,
     MOST_CANDIDATES,
     Candidates,
-    Places,
     Set,
     Turns,
-    expect_noise,
     keep_near,
     limit_alone,
     list_candidates,
@@ -37,9 +30,9 @@ from discreet.learning.attribute_sets import (
     prune,
 )
 from discreet.learning.greedy import Progress, look_through
-from discreet.learning.grouping import FEWEST_GROUPS, GROUP_ROWS, Grouping
-from discreet.learning.learner import count_rows, noise_for, predict_noise, stated
+from discreet.learning.learner import count_rows, stated
 from discreet.learning.privbayes import privbayes
+from discreet.learning.search import Search
 from discreet.learning.search_prices import (
     MODEL_CELLS,
     Prices,
@@ -57,15 +50,12 @@ from discreet.learning.search_prices import (
     suit_rates,
 )
 from discreet.networks.network import Network
-from discreet.networks.provenance import Provenance
 from discreet.values.errors import GraphError, MechanismError, TooLarge
-from discreet.values.measurement import Measurement
 from discreet.values.patience import require_time
-from discreet.values.table import Array, count_cells
+from discreet.values.table import Array
 
 if TYPE_CHECKING:
     from discreet.core.queries import Keeper, Spend
-    from discreet.values.budget import Finite
 
 MOST_EFFORT = 8
 """Eight times the candidates still fit into memory."""
@@ -73,179 +63,6 @@ COUNT_PART = Fraction(1, 50)
 """What a private number of rows costs; prices only need it within a few percent."""
 LAST_PART = Fraction(1, 20)
 """A rest below this is not worth spreading over all sets."""
-
-
-@dataclass(slots=True, eq=False)
-class _Search:
-    """What the search has found so far; all of it is public."""
-
-    airlock: Keeper
-    whole: Finite
-    request: str | None
-    rates: Rates
-    prices: Prices
-    most_cells: float
-    """The most cells of a set that is chosen."""
-    rows: float = 1.0
-    left: Fraction = Fraction(1)
-    measured: list[Measurement] = field(default_factory=list)
-    chosen: list[Set] = field(default_factory=list)
-    choices: list[int] = field(default_factory=list)
-    batches: list[list[Set]] = field(default_factory=list)
-    grouping: Grouping = field(init=False)
-    sizes: dict[str, int] = field(init=False)
-    """The number of levels, or of groups of levels, of each attribute as it is searched."""
-    scored: frozenset[str] = field(init=False)
-    """Attributes with many levels that stand for numbers."""
-
-    def __post_init__(self) -> None:
-        self.group(Grouping(self.airlock.schema))
-
-    def group(self, grouping: Grouping) -> None:
-        """Search these groups from now on."""
-        self.grouping, self.sizes = grouping, grouping.sizes
-        self.scored = frozenset(grouping.score(MANY_LEVELS))
-
-    def count_cells(self, members: Iterable[str]) -> int:
-        """The cells of a set."""
-        levels = self.airlock.schema.sizes
-        return count_cells(levels[name] for name in members)
-
-    def find_groups(self, kept: Iterable[str]) -> Grouping:
-        """Levels put together that noise would drown in a pair, by the margins so far; none of what is kept."""
-        most = self.rows / self.prices.noise(1, 1 / len(self.sizes)) / GROUP_ROWS
-        if len(self.sizes) > MANY_ATTRIBUTES or max(self.sizes.values()) <= max(most, FEWEST_GROUPS):
-            return self.grouping
-        noisy, variances = zip(*map(self.grouping.merge, self.measured), strict=True)
-        margins, _ = estimate_margins(noisy, variances, self.grouping.count_ordered(), self.rows)
-        return Grouping.of(self.grouping.schema, margins, most, frozenset(kept))
-
-    def allows(self, members: Set, cells: int) -> bool:
-        """Whether a set of three and more attributes is worth a look: its noise is small, or it spares many pairs."""
-        if cells > self.most_cells:
-            return False
-        if cells <= self.prices.widest(self.rates.wide * self.rows):
-            return True
-        if cells > self.prices.widest(self.rates.noisy * self.rows):
-            return False
-        pairs = itertools.combinations((self.sizes[name] for name in members), 2)
-        apart = sum(self.prices.weigh(one * other) for one, other in pairs)
-        return self.prices.weigh(cells) <= self.rates.saving * apart
-
-    def measure(self, sets: Sequence[Set], part: Fraction) -> None:
-        """Measure these sets together for a part of the budget."""
-        shares = [
-            Fraction(max(1, round(1000 * self.prices.weigh(self.count_cells(found)))), 1000) for found in sets
-        ]
-        self.measured += self.airlock.measure(
-            sets,
-            spend=self.whole * part,
-            noise=noise_for(self.whole),
-            shares=shares,
-            request=self.request and f"{self.request}/tables-{len(self.measured)}",
-        )
-        self.left -= part
-
-    def choose(self, candidates: Candidates, fitting: Places, part: Fraction) -> int | None:
-        """Which of these candidates is most wrong under the model beyond its handicap; None if nothing is.
-
-        Nothing is one of the candidates: the empty set, whose table is the number of rows and never wrong by much.
-        """
-        from discreet.core.scores import ModelError
-
-        known = expect_noise(list(map(self.grouping.merge, self.measured)), self.sizes)
-        parts = float(self.left), float(part)
-        handicaps = candidates.handicap(fitting, known, self.scored, self.prices, self.rates, parts)
-        score = ModelError(
-            (np.array(self.rows), *(candidates.tables[i] for i in fitting)),
-            handicaps=(0.0, *handicaps.tolist()),
-        )
-        index = self.airlock.select(
-            [(), *(candidates.sets[i] for i in fitting)],
-            score,
-            spend=self.whole * part,
-            selection="exponential" if self.prices.gaussian else "permute-and-flip",
-            request=self.request and f"{self.request}/choice-{len(self.choices)}",
-        )
-        self.choices.append(index)
-        self.left -= part
-        return int(fitting[index - 1]) if index else None
-
-    def is_worth(self, pairs: Sequence[Set], typical: float) -> bool:
-        """Whether the best tree of pairs depends by more than its noise would cost, asked for a part of the budget."""
-        from discreet.core.scores import MOST_ROWS, TreeGain
-
-        noise = self.prices.noise(1, 1 / len(self.sizes))
-        own = (self.rates.linked * noise * math.sqrt(self.count_cells(pair) * typical) for pair in pairs)
-        threshold, *handicaps = (min(cost, MOST_ROWS) for cost in (self.rates.worth * noise, *own))
-        answer = self.airlock.select(
-            pairs,
-            TreeGain(tuple(handicaps), len(self.sizes) - 1, threshold),
-            spend=self.whole * self.rates.asking,
-            selection="permute-and-flip",
-            request=self.request and f"{self.request}/worth",
-        )
-        self.choices.append(answer)
-        self.left -= self.rates.asking
-        return answer == 0
-
-    def fit(self, *, thinned: bool = False) -> CliqueModel:
-        """The model of everything that was measured so far, on request without the links that chance explains.
-
-        A better number of rows is taken from it, too.
-        """
-        noisy, variances = zip(*map(self.grouping.merge, self.measured), strict=True)
-        ordered, scores = self.grouping.count_ordered(), self.grouping.score()
-        public = float(self.airlock.rows) if self.airlock.unit.fixes_rows else None
-        margins, self.rows = estimate_margins(noisy, variances, ordered, public, scores)
-        if thinned:
-            evidence = Evidence.of(noisy, variances, self.rows)
-            hidden = evidence.hides(chosen=bool(self.choices))
-            # Models are compared in all pairs, and none of these may be out of reach, whichever links they have.
-            if hidden and not self.choices and count_cells(self.sizes.values()) <= REACH_CELLS:
-                return blend(
-                    self.sizes,
-                    noisy,
-                    variances,
-                    self.rows,
-                    lambda tables: estimate_margins(tables, variances, ordered, self.rows, scores)[0],
-                )
-        # Sets were held against `model_cells` before they were paid for; nothing may be refused after that.
-        model = fit_margins(self.sizes, margins)
-        return thin(model, margins, evidence) if thinned and not hidden else model
-
-    def make_network(self, model: CliqueModel) -> Network:
-        """The network of a model, with the levels of what was searched in groups."""
-        margins = {name: self._estimate_single(name) for name in self.grouping.groups}
-        schema, dag, cpts = self.grouping.complete(*model.network(), margins)
-        noise = {
-            name: min(
-                predict_noise(found, self.rows)
-                for found in self.measured
-                if name in found.axes or self.grouping.find_source(name) in found.axes
-            )
-            for name in schema.names
-        }
-        details: dict[str, Any] = {
-            "sets": [list(found) for found in self.chosen],
-            "batches": [[list(found) for found in batch] for batch in self.batches],
-            "choices": self.choices,
-            "model cells": model.tree.cells,
-        }
-        if groups := self.grouping.groups:
-            details["auxiliary"] = [found.name for found in groups.values()]
-            details["groups"] = {name: list(found.codes) for name, found in groups.items()}
-        provenance = Provenance(
-            "adaptive", self.airlock.unit, self.whole, tuple(self.measured), noise, details
-        )
-        return Network(schema, dag, cpts, provenance=provenance)
-
-    def _estimate_single(self, name: str) -> Array:
-        """The margin of an attribute by the tables of it alone."""
-        own = [found for found in self.measured if found.axes == (name,)]
-        noisy, variances = [found.noisy for found in own], [found.law.variance for found in own]
-        (margin,), _ = estimate_margins(noisy, variances, count_ordered(self.grouping.schema), self.rows)
-        return margin.values
 
 
 @stated
@@ -288,9 +105,10 @@ def adaptive(
     prices = Prices.of(whole, airlock.unit)
     rates = suit_rates(rates or Rates(), schema)
     rates = replace(rates, most=rates.most * (1 + effort) / 2)
-    search = _Search(airlock, whole, request, rates, prices, share_room(model_cells, len(schema)))
+    search = Search(airlock, whole, request, rates, prices, share_room(model_cells, len(schema)))
     pairs = [(target, name) for name in schema.names if name != target] if target else []
-    given = _read_sets(search, [*sets, *pairs], model_cells)
+    kept = list(sets)
+    given = _read_sets(search, [*kept, *pairs], model_cells)
     singles = [(name,) for name in schema.names]
     if len(schema) == 1:
         search.measure(singles, search.left)
@@ -321,12 +139,20 @@ def adaptive(
             search.measure(
                 singles, price_singles(prices, list(search.sizes.values()), search.rows, search.rates)
             )
-            search.group(search.find_groups(name for members in given for name in members))
+            search.group(search.find_groups({name for members in kept for name in members}))
+            given = prune(tuple(search.grouping.names[name] for name in members) for members in given)
+            alone = [(name,) for name in search.grouping.groups]
             typical = _find_typical(search.sizes)
             with look_through(airlock, search.grouping.encoding) as search.airlock:
                 model = search.fit()
-                unit = price_unit(prices, typical, search.rows, float(search.left), len(schema), search.rates)
+                beside = sum(prices.weigh(search.count_cells(found)) for found in alone)
+                unit = price_unit(
+                    prices, typical, search.rows, float(search.left), len(schema), search.rates, beside
+                )
                 search.prices = replace(prices, unit=unit)
+                if alone:  # how levels are spread inside their groups, no other table will tell
+                    search.measure(alone, read_part(min(unit * beside, float(search.left) / 2)))
+                    model = search.fit()
                 if given:
                     part = sum(search.prices.table(search.count_cells(found)) for found in given)
                     model = _add(search, given, read_part(min(part, float(search.left) / 2)))
@@ -339,7 +165,7 @@ def _find_typical(sizes: Mapping[str, int]) -> float:
     return float(np.median([one * other for one, other in itertools.combinations(sizes.values(), 2)]))
 
 
-def _search_greedily(search: _Search, k: int | None, progress: Progress | None) -> Network:
+def _search_greedily(search: Search, k: int | None, progress: Progress | None) -> Network:
     """PrivBayes with what is left: where the noise is large, one choice for each attribute is the most that pays."""
     rest = search.whole * search.left
     request = search.request and f"{search.request}/greedy"
@@ -359,7 +185,7 @@ def _search_greedily(search: _Search, k: int | None, progress: Progress | None) 
 
 
 def _grow(
-    search: _Search,
+    search: Search,
     model: CliqueModel,
     typical: float,
     reach: tuple[int, int],
@@ -411,7 +237,8 @@ def _grow(
             break
     if search.left > 0:
         linked = {name for found in search.chosen for name in found}
-        alone = [(search.grouping.find_source(name),) for name in search.sizes if name not in linked]
+        names = search.grouping.names.items()
+        alone = [(name,) for name, seen in names if seen not in linked or seen != name]
         if not last and search.left < LAST_PART:
             last, alone = [max([*search.chosen, *alone], key=search.count_cells)], []
         search.measure([*(last or search.chosen), *alone], search.left)
@@ -419,7 +246,7 @@ def _grow(
 
 
 def _choose_batch(
-    search: _Search, expected: dict[Set, Array], most: int, typical: float, model_cells: int
+    search: Search, expected: dict[Set, Array], most: int, typical: float, model_cells: int
 ) -> list[Set]:
     """Sets to be measured together: none links what the others link, for there the model is about to change."""
     part = price_choice(search.prices, typical, search.rows, search.rates)
@@ -462,20 +289,20 @@ def _choose_batch(
     return batch
 
 
-def _add(search: _Search, batch: Sequence[Set], part: Fraction, *, thinned: bool = False) -> CliqueModel:
+def _add(search: Search, batch: Sequence[Set], part: Fraction, *, thinned: bool = False) -> CliqueModel:
     """Measure a batch and fit the model again."""
     search.measure(_record(search, batch), part)
     return search.fit(thinned=thinned)
 
 
-def _record(search: _Search, batch: Sequence[Set]) -> list[Set]:
+def _record(search: Search, batch: Sequence[Set]) -> list[Set]:
     """Count a batch among what was chosen."""
     search.batches.append(list(batch))
     search.chosen = prune([*search.chosen, *batch])
     return list(batch)
 
 
-def _read_sets(search: _Search, sets: Iterable[Sequence[str]], model_cells: int) -> list[Set]:
+def _read_sets(search: Search, sets: Iterable[Sequence[str]], model_cells: int) -> list[Set]:
     """The given sets, refused before anything is spent if they are unknown or too large for the model."""
     given = prune(tuple(members) for members in sets)
     for members in given:

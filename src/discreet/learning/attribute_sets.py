@@ -366,14 +366,15 @@ class Turns:
         self.left -= 1
 
 
-def expect_noise(noisy: Iterable[tuple[Table, float]], sizes: Mapping[str, int]) -> dict[str, float]:
+def expect_noise(
+    noisy: Sequence[Table], variances: Sequence[float], sizes: Mapping[str, int]
+) -> dict[str, float]:
     """The L1 noise that is left in the margin of each attribute, all tables that have it taken together.
 
-    `noisy` are tables with the variance of their cells. A cell of the margin sums the noise of cells/levels cells of a
-    table, so its precision is levels/(variance·cells).
+    A cell of the margin sums the noise of cells/levels cells of a table, so its precision is levels/(variance·cells).
     """
     precision = dict.fromkeys(sizes, 0.0)
-    for found, variance in noisy:
+    for found, variance in zip(noisy, variances, strict=True):
         for name in found.axes:
             spread = variance * found.cells
             precision[name] += sizes[name] / spread if spread > 0 else math.inf

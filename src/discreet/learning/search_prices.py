@@ -295,14 +295,24 @@ def is_smooth(schema: Schema) -> bool:
 
 
 def price_unit(
-    prices: Prices, typical: float, rows: float, left: float, attributes: int, rates: Rates
+    prices: Prices,
+    typical: float,
+    rows: float,
+    left: float,
+    attributes: int,
+    rates: Rates,
+    beside: float = 0.0,
 ) -> float:
-    """The unit at which a typical pair has the noise aimed at, within bounds on the number of pairs to pay for."""
+    """The unit at which a typical pair has the noise aimed at, within bounds on the number of pairs to pay for.
+
+    `beside` is the weight of tables that are paid for in any case.
+    """
     aimed = price_aimed(prices, typical, rows, rates)
     part = max(rates.fewest, rates.most_of_all * (attributes - 1) / 2)
     count = rates.most if prices.gaussian or typical <= 4 else min(rates.most_pure, part)
-    fewest, most = (left / (pairs * attributes) for pairs in (rates.fewest, count))
-    return min(max(aimed, most), fewest) / prices.weigh(typical)
+    weight = prices.weigh(typical)
+    fewest, most = (left / (pairs * attributes * weight + beside) for pairs in (rates.fewest, count))
+    return min(max(aimed / weight, most), fewest)
 
 
 def price_aimed(prices: Prices, typical: float, rows: float, rates: Rates) -> float:

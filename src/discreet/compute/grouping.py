@@ -16,14 +16,13 @@ import numpy as np
 
 from discreet.compute.smoothing import FEW_LEVELS, count_ordered, score_levels
 from discreet.values.graph import DAG
-from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
 from discreet.values.schema.encoding import Derived, Encoding
 from discreet.values.table import Array, Table
 
 FEWEST_GROUPS = 24
 """The fewest groups that an attribute is cut into, but for levels that hold more than an even share by themselves."""
-GROUP_ROWS = 150.0
+GROUP_ROWS = 200.0
 """The rows of a group, at least about, in units of noise if all attributes shared the budget."""
 RARE = 0.1
 """Levels that are mere names have no neighbours: only those are put together that hold less than this part of a group's
@@ -55,18 +54,20 @@ def find_groups(counts: Array, values: int, ordered: bool, most: float) -> list[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouping:
-    """The attributes that a search looks at: those of the schema, some of them with their levels in groups."""
+    """The attributes that a search looks at: those that are declared, some of them with their levels in groups."""
 
-    schema: Schema
-    groups: Mapping[str, Derived] = field(default_factory=dict)
-    """For each attribute that is searched in groups these groups."""
+    encoding: Encoding
     shares: Mapping[str, Array] = field(default_factory=dict)
-    """How the rows of such an attribute are spread over its levels, about."""
+    """How the rows of an attribute that is searched in groups are spread over its levels, about."""
+
+    @classmethod
+    def none(cls, schema: Schema) -> Self:
+        """All levels as they are."""
+        return cls(Encoding.of("vanilla", schema))
 
     @classmethod
     def of(cls, schema: Schema, margins: Sequence[Table], most: float, kept: Container[str] = ()) -> Self:
         """Groups of at most about one part in `most` of the rows, by these margins; none of what is to be kept."""
-        most = max(most, FEWEST_GROUPS)
         ordered, codes, shares = count_ordered(schema), {}, {}
         for margin in margins:
             (name,), found = margin.axes, schema[margin.axes[0]]
@@ -74,47 +75,46 @@ class Grouping:
                 numbers = find_groups(margin.values, len(found.values), bool(ordered[name]), most)
                 if 1 < max(numbers) + 1 <= WORTH * found.size:
                     codes[name], shares[name] = numbers, margin.values / margin.values.sum()
-        derived = {one.source: one for one in Encoding.merge(schema, codes).derived}
-        return cls(schema, derived, shares)
+        return cls(Encoding.merge(schema, codes), shares) if codes else cls.none(schema)
 
     @property
-    def encoding(self) -> Encoding:
-        """The schema with the groups beside it."""
-        if not self.groups:
-            return Encoding.of("vanilla", self.schema)
-        return Encoding.merge(self.schema, {name: found.codes for name, found in self.groups.items()})
+    def schema(self) -> Schema:
+        """What is declared."""
+        return self.encoding.schema
+
+    @property
+    def groups(self) -> dict[str, Derived]:
+        """For each attribute that is searched in groups these groups."""
+        return {found.source: found for found in self.encoding.derived}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """By which name each declared attribute is searched."""
+        groups = self.groups
+        return {name: groups[name].name if name in groups else name for name in self.schema.names}
 
     @property
     def sizes(self) -> dict[str, int]:
         """The number of levels or groups of each attribute as it is searched."""
-        seen = ((found, self.groups.get(found.name)) for found in self.schema)
-        return {
-            found.name if group is None else group.name: found.size if group is None else group.attribute.size
-            for found, group in seen
-        }
+        sizes = self.encoding.view.sizes
+        return {name: sizes[name] for name in self.names.values()}
 
-    def find_source(self, name: str) -> str:
-        """The attribute that is searched by this name."""
-        return next((source for source, found in self.groups.items() if found.name == name), name)
+    def merge(self, table: Table) -> Table:
+        """A table with its levels put in groups."""
+        if self.groups.keys().isdisjoint(table.axes):
+            return table
+        names = self.names
+        return self.encoding.coarsen(table, [names.get(name, name) for name in table.axes])
 
-    def merge(self, found: Measurement) -> tuple[Table, float]:
-        """A noisy table with levels put in groups, and the mean variance of its cells' noise."""
-        table = found.noisy
-        for source, group in self.groups.items():
-            if source in table.axes:
-                axis = table.axes.index(source)
-                same = np.eye(group.attribute.size)[group.lookup()]
-                values = np.moveaxis(np.tensordot(table.values, same, axes=(axis, 0)), -1, axis)
-                table = Table(
-                    tuple(group.name if name == source else name for name in table.axes), np.asarray(values)
-                )
-        return table, found.law.variance * found.cells / max(1, table.cells)
+    def merge_noisy(self, noisy: Table, variance: float) -> tuple[Table, float]:
+        """The same of a noisy table, with the mean variance of its cells' noise."""
+        merged = self.merge(noisy)
+        return merged, variance * noisy.cells / max(1, merged.cells)
 
     def count_ordered(self) -> dict[str, int]:
         """How many levels or groups of each searched attribute are in order (`smoothing.count_ordered`)."""
-        found = count_ordered(self.schema)
-        merged = count_ordered(self.encoding.view)
-        return {name: merged[name] if name in merged else found[name] for name in self.sizes}
+        found = count_ordered(self.encoding.view)
+        return {name: found[name] for name in self.sizes}
 
     def score(self, fewest: int = FEW_LEVELS) -> dict[str, Array]:
         """The numbers that levels or groups stand for (`smoothing.score_levels`); groups, for their mean."""
@@ -130,7 +130,10 @@ class Grouping:
     def complete(
         self, dag: DAG, cpts: Sequence[Table], margins: Mapping[str, Array]
     ) -> tuple[Schema, DAG, tuple[Table, ...]]:
-        """The network with the levels of attributes that were searched in groups: each follows from its group alone."""
+        """The network with the levels of attributes that were searched in groups: each follows from its group alone.
+
+        `margins` says how the rows of such an attribute are spread over its levels.
+        """
         parents = {name: dag.parents_of(name) for name in dag.nodes}
         tables = dict(zip(dag.nodes, cpts, strict=True))
         for source, group in self.groups.items():
