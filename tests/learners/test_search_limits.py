@@ -12,7 +12,7 @@ import pytest
 import discreet as dc
 from discreet.compute.cliques import blending, model
 from discreet.compute.cliques.entropy import fit_margins
-from discreet.learning import adaptive, search_prices
+from discreet.learning import search, search_prices
 from discreet.learning.greedy import greedy
 from discreet.learning.learner import LIMITS
 from discreet.values.budget import ZCDP
@@ -47,14 +47,14 @@ def test_a_degree_that_is_cut_is_told() -> None:
 def test_what_was_allowed_before_the_payment_is_fitted_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """No fit of a search may have a lower limit of cells than the largest model that can be asked for."""
     limits: list[int] = []
-    fit = adaptive.fit_margins
+    fit = search.fit_margins
 
     def note(*tables: object, max_cells: int = MAX_CELLS, **others: object) -> object:
         limits.append(max_cells)
         return fit(*tables, max_cells=max_cells, **others)  # type: ignore[arg-type]
 
     assert signature(fit).parameters["max_cells"].default == MAX_CELLS
-    monkeypatch.setattr(adaptive, "fit_margins", note)
+    monkeypatch.setattr(search, "fit_margins", note)
     monkeypatch.setattr(blending, "fit_margins", note)
     schema = dc.Schema.of({name: ["0", "1"] for name in "abc"})
     # So many rows that no noise makes them few: where they are, attributes are left independent and nothing is fitted.
@@ -67,18 +67,18 @@ def test_what_was_allowed_before_the_payment_is_fitted_after_it(monkeypatch: pyt
 def test_models_are_averaged_only_where_all_pairs_are_in_reach(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which pairs a model reaches hangs on its links; nothing of that may be found out after the payment."""
     averaged: list[int] = []
-    blend = adaptive.blend
+    blend = search.blend
 
     def note(*given: Any) -> object:
         averaged.append(1)
         return blend(*given)
 
-    monkeypatch.setattr(adaptive, "blend", note)
+    monkeypatch.setattr(search, "blend", note)
     schema = dc.Schema.of({name: [str(k) for k in range(20)] for name in "ab"})
     rows = dict.fromkeys(schema.names, np.array([str(k % 20) for k in range(20_000)]))
     for reach, expected in ((2**22, [1]), (300, [1])):
         monkeypatch.setattr(model, "REACH_CELLS", reach)
-        monkeypatch.setattr(adaptive, "REACH_CELLS", reach)
+        monkeypatch.setattr(search, "REACH_CELLS", reach)
         with dc.open_airlock(rows, schema, budget="1/4") as airlock:
             dc.learn.adaptive(airlock, spend="1/4")
         assert averaged == expected

@@ -20,8 +20,8 @@ from discreet.compute.triangulation import cliques_of, interaction_graph
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
 from discreet.learning import attribute_sets
-from discreet.learning.adaptive import adaptive, expect_noise
-from discreet.learning.attribute_sets import CANDIDATE_CELLS, list_pairs
+from discreet.learning.adaptive import adaptive
+from discreet.learning.attribute_sets import CANDIDATE_CELLS, expect_noise, list_pairs
 from discreet.learning.greedy import greedy
 from discreet.learning.parent_sets import (
     Bounds,
@@ -233,7 +233,8 @@ def test_the_noise_in_margins_is_that_of_all_tables_together() -> None:
     )
     measured = [*airlock.measure([("a",)], spend=1), *airlock.measure([("a", "b")], spend=2)]
     single, pair = (found.law.variance for found in measured)
-    expected = expect_noise(measured, {"a": 2, "b": 3})
+    noisy, variances = [found.noisy for found in measured], [found.law.variance for found in measured]
+    expected = expect_noise(noisy, variances, {"a": 2, "b": 3})
     assert expected["a"] == pytest.approx(0.75 * 2 / math.sqrt(1 / single + 1 / (3 * pair)))
     assert expected["b"] == pytest.approx(0.75 * 3 * math.sqrt(2 * pair))
 

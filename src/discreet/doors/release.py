@@ -194,14 +194,13 @@ class Release(Document):
 
     def describe_graph(self) -> str:
         """How many arrows there are, which attributes have none, and the error that was expected, in a sentence."""
-        dag, error = self.network.dag, self.provenance.predicted_error
-        linked = {
-            name for child in dag.nodes for name in (child, *dag.parents_of(child)) if dag.parents_of(child)
-        }
+        error = self.provenance.predicted_error
+        arrows = self.network.list_arrows()
+        linked = {name for arrow in arrows for name in arrow}
         alone = [name for name in self.network.declared.names if name not in linked]
-        arrows = sum(len(dag.parents_of(name)) for name in dag.nodes)
         if arrows:
-            words = f"{arrows} {'arrow' if arrows == 1 else 'arrows'} between {len(linked)} attributes; "
+            count = len(arrows)
+            words = f"{count} {'arrow' if count == 1 else 'arrows'} between {len(linked)} attributes; "
             words += (
                 f"{len(alone)} left independent: {list_some(alone)}" if alone else "none left independent"
             )

@@ -55,15 +55,17 @@ def compare(
     """Distances of `other` from `one`, networks or files: L1 and KL of conditionals, weighed by how often they apply.
 
     The weights are the probabilities of the parents in `one`. KL has a floor under both distributions, as in
-    [000, Sec. 5.1]; TV is between marginals. The order of attributes and parents does not matter.
+    [000, Sec. 5.1]; TV is between marginals. The order of attributes and parents does not matter. Bits and groups of
+    levels, which each network may have of its own, are not compared.
     """
     one, other = _open_network(one), _open_network(other)
-    if set(one.nodes) != set(other.nodes):
-        odd = sorted(set(one.nodes) ^ set(other.nodes))[0]
+    names, others = one.declared.names, other.declared.names
+    if set(names) != set(others):
+        odd = sorted(set(names) ^ set(others))[0]
         raise NetworkError(
             f"attribute {show(odd)} is in one network only; both must have the same attributes"
         )
-    for name in one.nodes:
+    for name in names:
         if one.schema[name].levels != other.schema[name].levels:
             raise NetworkError(f"the levels of {show(name)} are not the same in both networks")
     first, second = one.posteriors(), other.posteriors()
@@ -74,7 +76,7 @@ def compare(
                 *_compare_conditionals(one, other, name),
                 float(total_variation(first[name], second[name])),
             )
-            for name in one.nodes
+            for name in names
         )
     )
 
@@ -87,7 +89,7 @@ def _open_network(network: Network | str | os.PathLike[str]) -> Network:
 
 def _compare_conditionals(one: Network, other: Network, name: str) -> tuple[float | None, float | None]:
     parents = one.dag.parents_of(name)
-    if set(parents) != set(other.dag.parents_of(name)):
+    if not set(parents) == set(other.dag.parents_of(name)) <= set(one.declared.names):
         return None, None
     true, estimate = one.cpt(name), other.cpt(name).arrange(one.dag.family(name))
     weights = one.query(parents, intervals="none").table if parents else None

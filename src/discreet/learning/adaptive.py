@@ -256,6 +256,9 @@ def _choose_batch(
     batch: list[Set] = []
     cost = 0.0
     tree = ModelTree.plan(search.sizes, search.chosen)
+    # Where tables are better than aimed at, one of many cells must not keep others from being linked at all.
+    aimed = price_aimed(search.prices, typical, search.rows, search.rates)
+    stretch = 1.0 if search.chosen else max(1.0, search.prices.table(typical) / aimed)
     while len(batch) < most:
         require_time()
         # All together have a last word: those who came first may be linked to nothing.
@@ -266,7 +269,7 @@ def _choose_batch(
         if turns and not near:
             break
         candidates.drop_oversized(tree, model_cells)
-        room = float(search.left - part) - cost
+        room = stretch * float(search.left - part) - cost
         fitting = candidates.find_fitting(batch, search.prices.table, room, near)
         i = search.choose(candidates, fitting, part) if fitting.size else None
         if i is None:

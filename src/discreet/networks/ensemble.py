@@ -25,15 +25,17 @@ import numpy as np
 
 from discreet.compute.augmentation import PULL, draw_counts
 from discreet.compute.cliques.entropy import fit_margins
-from discreet.compute.consistency import settle, weigh_by_precision
+from discreet.compute.consistency import average_sets, settle, weigh_by_precision
+from discreet.compute.grouping import Grouping
 from discreet.compute.sampling import Seed
 from discreet.networks.intervals.calibrated import find_home
 from discreet.networks.intervals.ends import explain_lack
 from discreet.networks.intervals.resampled import draw_noise
 from discreet.networks.network import Network
+from discreet.networks.provenance import find_encoding
 from discreet.values.errors import NetworkError
 from discreet.values.measurement import Measurement
-from discreet.values.table import Table
+from discreet.values.table import Array, Table
 
 ROUNDS = 5
 """How often tables are made to agree and kept from going negative, in turn, as the search itself does."""
@@ -51,10 +53,11 @@ def draw_networks(network: Network, count: int, *, rng: Seed) -> tuple[Network, 
     source = np.random.default_rng(rng)
     if not explain_lack(network.dag, known):
         return _draw_on_graph(network, known.measurements, count, source)
-    if known.details.get("auxiliary"):
-        raise NetworkError("no ensemble: it is not worked out through bits or groups of levels")
+    encoding = find_encoding(network.schema, known)
+    if encoding.kind not in ("vanilla", "merged"):
+        raise NetworkError("no ensemble: it is not worked out through bits or taxonomies")
     tables = [found for found in known.measurements if found.rate == 1]
-    return tuple(_fit_again(network, tables, known.rows, source) for _ in range(count))
+    return tuple(_fit_again(Grouping(encoding), tables, known.rows, source) for _ in range(count))
 
 
 def _draw_on_graph(
@@ -78,21 +81,23 @@ def _draw_on_graph(
 
 
 def _fit_again(
-    network: Network, tables: Sequence[Measurement], rows: int | None, rng: np.random.Generator
+    grouping: Grouping, tables: Sequence[Measurement], rows: int | None, rng: np.random.Generator
 ) -> Network:
     drawn = []
     for table in tables:
         counts = np.maximum(table.noisy.values - draw_noise(table.law, table.noisy.values.shape, rng), 0.0)
         drawn.append(Table(table.axes, np.asarray(counts)))
-    weights = weigh_by_precision(drawn, [table.law.variance for table in tables])
+    merged = [grouping.merge(table) for table in drawn]
+    variances = [grouping.merge_noisy(table.noisy, table.law.variance)[1] for table in tables]
+    weights = weigh_by_precision(merged, variances)
     settled = settle(
-        drawn, weights, remedy="project", rounds=ROUNDS, total=None if rows is None else float(rows)
+        merged, weights, remedy="project", rounds=ROUNDS, total=None if rows is None else float(rows)
     )
     widest = [table for table in settled if not any(set(table.axes) < set(other.axes) for other in settled)]
     kept = list({frozenset(table.axes): table for table in widest}.values())
     if settled[0].total() <= 0:
         kept = [Table(table.axes, np.ones(table.values.shape)) for table in kept]
-    model = fit_margins(network.schema.sizes, kept)
+    model = fit_margins(grouping.sizes, kept)
     dag, _ = model.network()
     total, cpts = max(settled[0].total(), 1.0), []
     for (
@@ -100,8 +105,19 @@ def _fit_again(
     ) in dag.families():  # all tables count the same rows, so these are drawn once, and not table by table
         belief = next(found for found in model.beliefs if set(family) <= set(found.axes))
         expected = np.asarray(belief.project(family).values, dtype=np.float64) * total
-        cpts.append(Table(family, rng.standard_gamma(expected + 1e-3) + 1e-300).normalise(family[-1]))
-    return Network(network.schema, dag, tuple(cpts))
+        cpts.append(Table(family, _draw_weights(expected, rng)).normalise(family[-1]))
+    singles = [
+        (table, known.law.variance)
+        for table, known in zip(drawn, tables, strict=True)
+        if len(table.axes) == 1
+    ]
+    alone, _ = average_sets([table for table, _ in singles], [variance for _, variance in singles])
+    levels = {table.axes[0]: _draw_weights(table.values, rng) for table in alone}
+    return Network(*grouping.complete(dag, cpts, levels))
+
+
+def _draw_weights(expected: Array, rng: np.random.Generator) -> Array:
+    return np.asarray(rng.standard_gamma(expected + 1e-3) + 1e-300)
 
 
 @dataclass(frozen=True, slots=True)

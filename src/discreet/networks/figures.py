@@ -183,11 +183,12 @@ def count(network: Network, event: Given, *, intervals: Kind = None, of: Subject
     kind = Intervals.read(intervals)
     if kind is Intervals.NONE:
         return Figure(title, value)
+    *_, lifted = table.lift((), np.ones(1), codes)
     if kind is Intervals.CALIBRATED:
-        low, high = (end / grain for end in network._intervals.estimate_count(codes))
-        return Figure(title, value, low, high, network._intervals.tell(Whose.TABLE, list(codes)))
-    least, most = (end / grain for end in table.bound_counts(codes))
-    said = f"{network._intervals.state(Whose.TABLE)} {table.explain(list(codes))}"
+        low, high = (end / grain for end in network._intervals.estimate_count(lifted))
+        return Figure(title, value, low, high, network._intervals.tell(Whose.TABLE, list(lifted)))
+    least, most = (end / grain for end in table.bound_counts(lifted))
+    said = f"{network._intervals.state(Whose.TABLE)} {table.explain(list(lifted))}"
     return Figure(title, value, least, most, said.rstrip())
 
 

@@ -33,7 +33,7 @@ from discreet.networks.formats.documents import (
     restore_tables,
 )
 from discreet.networks.intervals import SUM_TOLERANCE, IntervalPolicy, Intervals, Whose
-from discreet.networks.provenance import Provenance, find_declared, find_spelling
+from discreet.networks.provenance import Provenance, find_declared, find_encoding, find_spelling
 from discreet.networks.synthetic import Rows, weigh_stray
 from discreet.values.errors import ImpossibleEvidence, NetworkError
 from discreet.values.files import write_text
@@ -105,6 +105,12 @@ class Network:
     def declared(self) -> Schema:
         """The schema without what an encoding has added to it for the search, which no synthetic row shows."""
         return find_declared(self.schema, self.provenance)
+
+    def list_arrows(self) -> list[tuple[str, str]]:
+        """The arrows between declared attributes, each once: bits and groups of levels count as what they come from."""
+        source = find_encoding(self.schema, self.provenance).source
+        arrows = ((source(parent), source(child)) for parent, child in self.dag.edges())
+        return list(dict.fromkeys((parent, child) for parent, child in arrows if parent != child))
 
     @property
     def stray(self) -> float:

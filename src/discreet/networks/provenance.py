@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from discreet.values.budget import ZCDP, ApproxDP, Budget, Finite, Infinite, PureDP, imply_approx, imply_zcdp
+from discreet.values.errors import NetworkError, SchemaError
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
+from discreet.values.schema.encoding import Encoding
 from discreet.values.statement import Statement
 from discreet.values.table import Table
 from discreet.values.unit import Unit
@@ -98,6 +100,23 @@ def find_declared(schema: Schema, provenance: Provenance | None) -> Schema:
     added = {name for name in named if isinstance(name, str)} if isinstance(named, list | tuple) else set()
     shown = [name for name in schema.names if name not in added]
     return schema.select(shown) if added and shown else schema
+
+
+def find_encoding(schema: Schema, provenance: Provenance | None) -> Encoding:
+    """What was measured in place of some declared attributes: bits, coarser versions, or groups of their levels."""
+    declared = find_declared(schema, provenance)
+    if provenance is None or declared == schema:
+        return Encoding.of("vanilla", schema)
+    groups = provenance.details.get("groups")
+    if not isinstance(groups, Mapping):
+        return Encoding.of("binary" if provenance.details.get("bits") else "hierarchical", declared)
+    try:
+        found = Encoding.merge(declared, groups)
+        if all(schema[derived.name] == derived.attribute for derived in found.derived):
+            return found
+    except SchemaError:
+        pass
+    raise NetworkError("the groups of levels that the release names are not those of its schema")
 
 
 def find_spelling(schema: Schema, dag: DAG, provenance: Provenance | None) -> tuple[Table, ...]:

@@ -108,7 +108,7 @@ def _list_changes(sides: list[tuple[Network, TableIntervals]]) -> Iterator[Chang
         yield from _compare(sides, name, {})
         parents = first.dag.parents_of(name)
         shape = [first.schema[parent].size for parent in parents]
-        same = set(parents) == set(second.dag.parents_of(name))
+        same = set(parents) == set(second.dag.parents_of(name)) <= set(first.declared.names)
         if parents and same and count_cells(shape) <= MOST_CONDITIONALS:
             for codes in np.ndindex(*shape):
                 yield from _compare(sides, name, dict(zip(parents, codes, strict=True)))

@@ -199,6 +199,8 @@ class IntervalPolicy:
         """The ends for E[f(targets) | evidence] of each function and what they promise; or none, and why."""
         target = of or self.default
         try:
+            if target is not Whose.NETWORK:
+                targets, functions, evidence = self.table().lift(targets, functions, evidence)
             if kind is Intervals.CALIBRATED:
                 return self._calibrate(target, targets, functions, evidence)
             if target is Whose.NETWORK:
@@ -242,7 +244,7 @@ class IntervalPolicy:
         """Releases made again from this one, once; refused where the network was not fitted by a search."""
         if self._resampled is None:
             known = self.provenance
-            if known is None or not known.details.get("batches") or known.details.get("auxiliary"):
+            if known is None or not known.details.get("batches"):
                 reason = self.table().explain(names)
                 raise NetworkError(
                     f"no calibrated intervals: {reason[:1].lower()}{reason[1:-1]}, so how far the network's guess is "

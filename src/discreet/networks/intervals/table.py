@@ -19,9 +19,11 @@ from discreet.compute.bounds.counting import CountIntervals, narrow
 from discreet.compute.region.margins import Members, Region, cut_batches, price_table
 from discreet.compute.region.relaxation import Relaxation, choose_helpers
 from discreet.networks.evidence import CodeSets
+from discreet.networks.intervals.calibrated import INSTEAD
+from discreet.networks.intervals.grouped import Question, put_together
 from discreet.networks.intervals.resampled import Resampled
 from discreet.networks.intervals.shares import Estimate, bound_count, bound_mean, estimate_counts, guess_rows
-from discreet.networks.provenance import Provenance
+from discreet.networks.provenance import Provenance, find_encoding
 from discreet.values.budget import Finite
 from discreet.values.errors import ImpossibleEvidence, NetworkError
 from discreet.values.schema import Schema
@@ -83,22 +85,29 @@ class TableIntervals:
     provenance: Provenance
     coverage: float
     region: Region = field(init=False)
-    _encoding: Encoding | None = field(init=False, default=None)
+    _encoding: Encoding = field(init=False)
     _links: tuple[Table, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         self.region = make_region(self.schema, self.provenance, self.coverage)
-        details: Mapping[str, Any] = self.provenance.details
-        if details.get("auxiliary"):
-            kind = "binary" if details.get("bits") else "hierarchical"
-            added = set(details["auxiliary"])
-            declared = self.schema.select([name for name in self.schema.names if name not in added])
-            self._encoding = Encoding.of(kind, declared)
-            self._links = tuple(self._list_links())
+        self._encoding = find_encoding(self.schema, self.provenance)
+        self._links = tuple(self._list_links())
 
     def answers(self, names: Sequence[str]) -> bool:
         """Whether one measured table holds all these attributes."""
         return self.region.holds(self._spell(names).names)
+
+    def lift(self, targets: Sequence[str], functions: Array, evidence: CodeSets) -> Question:
+        """The same question about groups of levels, where it tells no two levels of a group apart.
+
+        What a search has put in groups it has measured beside other attributes as groups alone.
+        """
+        question = tuple(targets), functions, evidence
+        if self._encoding.nests and not self.region.holds(self._spell([*targets, *evidence]).names):
+            for found in self._encoding.derived:
+                if found.name in self.schema:
+                    question = put_together(found, *question)
+        return question
 
     def count_rows(self) -> tuple[int, int]:
         """The least and the greatest number of rows of the table."""
@@ -134,6 +143,13 @@ class TableIntervals:
         if self.region.holds(spelled.names):
             tables = [table for batch in self.region.batches for table in batch.tables]
             return estimate_counts(tables, spelled.names, parts), world
+        for found in self._encoding.derived:
+            if self._encoding.kind == "merged" and found.source in spelled.names:
+                raise NetworkError(
+                    f"no calibrated intervals: beside others {found.source} was measured in groups of levels, so how "
+                    f"levels of a group differ cannot be told; ask for whole groups, which are the levels of "
+                    f"{found.name}; {INSTEAD}"
+                )
         return beyond().estimate(spelled.names, parts, targets, world=world), False
 
     def explain(self, names: Sequence[str]) -> str:
@@ -286,7 +302,7 @@ class TableIntervals:
 
     def _spell(self, names: Sequence[str]) -> Spelled:
         wanted = dict.fromkeys(names)
-        if self._encoding is not None and self._encoding.kind == "binary":
+        if self._encoding.kind == "binary":
             wanted = dict.fromkeys(part for name in names for part in self._encoding.spell(name))
         kept = tuple(name for name in self.region.names if name in wanted)
         return Spelled(kept, {name: self.schema[name].size for name in kept})
@@ -296,7 +312,7 @@ class TableIntervals:
 
         −1 where bits spell no level.
         """
-        parts = (name,) if self._encoding is None or name in spelled.sizes else self._encoding.spell(name)
+        parts = (name,) if name in spelled.sizes else self._encoding.spell(name)
         shape = [spelled.sizes[part] for part in parts]
         codes = np.arange(count_cells(shape)).reshape(shape)
         return parts, np.where(codes < self.schema[name].size, codes, -1)
@@ -350,13 +366,12 @@ class TableIntervals:
         return groups
 
     def _list_links(self) -> list[Table]:
-        assert self._encoding is not None
         links = []
         for name in self._encoding.schema.names:
             parts = [part for part in self._encoding.parts(name) if part in self.schema]
             if self._encoding.kind == "binary" and len(parts) > 1:
                 links.append(Table(tuple(parts), self._encoding.possible(parts).astype(np.int64)))
-            elif self._encoding.kind == "hierarchical":
+            elif self._encoding.nests:
                 links += [
                     Table((name, part), self._encoding.possible((name, part)).astype(np.int64))
                     for part in parts
@@ -364,11 +379,9 @@ class TableIntervals:
         return links
 
 
-def _is_too_large(
-    spelled: Spelled, targets: Sequence[str], evidence: CodeSets, encoding: Encoding | None
-) -> bool:
+def _is_too_large(spelled: Spelled, targets: Sequence[str], evidence: CodeSets, encoding: Encoding) -> bool:
     """Whether even the table that tells apart only what the question does has too many cells for a program."""
-    whole = encoding is not None and encoding.kind == "binary"
+    whole = encoding.kind == "binary"
     return (
         count_cells(
             spelled.sizes[name] if whole or name not in (*targets, *evidence) else 2 for name in spelled.names

@@ -103,7 +103,7 @@ class Encoding:
         """
         taken, made = set(schema.names), []
         for name, numbers in groups.items():
-            derived = _group(schema[name], f"{name}_groups", [int(number) for number in numbers])
+            derived = _group(schema[name], f"{name}_groups", numbers)
             while derived.name in taken:
                 derived = _group(schema[name], f"{derived.name}_", derived.codes)
             taken.add(derived.name)
@@ -246,7 +246,8 @@ def _climb(found: Attribute) -> list[Derived]:
 
 def _group(found: Attribute, name: str, numbers: Sequence[int]) -> Derived:
     """The attribute with its levels in groups; missing and other values keep their names where they are alone."""
-    if len(numbers) != found.size or set(numbers) != set(range(max(numbers, default=-1) + 1)):
+    whole = isinstance(numbers, list | tuple) and all(type(number) is int for number in numbers)
+    if not whole or len(numbers) != found.size or set(numbers) != set(range(max(numbers, default=-1) + 1)):
         raise SchemaError(
             f"the groups of {show(found.name)} need a number for each of its {found.size} levels, counted from 0 "
             "without a gap"
