@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_CORE_LINES = 2000
-MOST_FILES = {"release": 51, "search": 52, "query": 32}
+MOST_FILES = {"release": 51, "search": 56, "query": 33}
 MOST_MODULES = 13
 """Of one folder, its `__init__` left out."""
 

@@ -11,8 +11,8 @@ import pytest
 from discreet.entrance import open_airlock
 from discreet.judge.preview import rehearse
 from discreet.learning.adaptive import adaptive
-from discreet.learning.attribute_sets import cover_pairs, sum_roots
-from discreet.learning.search_prices import Prices, Rates, cover_small, expect_margins
+from discreet.learning.searching.attribute_sets import cover_pairs, sum_roots
+from discreet.learning.searching.prices import Prices, Rates, cover_small, expect_margins
 from discreet.values.budget import ZCDP, Finite, PureDP
 from discreet.values.schema import Schema
 

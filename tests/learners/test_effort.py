@@ -8,8 +8,8 @@ import pytest
 from discreet.entrance import open_airlock
 from discreet.judge.preview import rehearse
 from discreet.learning.adaptive import adaptive
-from discreet.learning.search_effort import count_batches, predict_effort
-from discreet.learning.search_prices import Prices, Rates, suit_rates
+from discreet.learning.searching.effort import count_batches, predict_effort
+from discreet.learning.searching.prices import Prices, Rates, suit_rates
 from discreet.values.budget import PureDP
 from discreet.values.schema import Schema
 

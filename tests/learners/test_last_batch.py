@@ -9,7 +9,7 @@ import pytest
 
 from discreet.entrance import open_airlock
 from discreet.learning.adaptive import adaptive
-from discreet.learning.search_prices import Prices, Rates, price_choice
+from discreet.learning.searching.prices import Prices, Rates, price_choice
 from discreet.networks.network import Network
 from discreet.values.schema import Schema
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from discreet.compute.cliques.model import ModelTree
-from discreet.learning.attribute_sets import MANY_ATTRIBUTES, Candidates, Turns, keep_near
-from discreet.learning.search_effort import count_batches, count_looked, predict_effort
-from discreet.learning.search_prices import MANY_BATCHES, Prices, Rates, ends_search
+from discreet.learning.searching.attribute_sets import MANY_ATTRIBUTES, Candidates, Turns, keep_near
+from discreet.learning.searching.effort import count_batches, count_looked, predict_effort
+from discreet.learning.searching.prices import MANY_BATCHES, Prices, Rates, ends_search
 
 SIZES = {f"x{i}": 2 + i % 4 for i in range(12)}
 PAIRS = list(itertools.combinations(SIZES, 2))

@@ -12,9 +12,10 @@ import pytest
 import discreet as dc
 from discreet.compute.cliques import blending, model
 from discreet.compute.cliques.entropy import fit_margins
-from discreet.learning import search, search_prices
 from discreet.learning.greedy import greedy
 from discreet.learning.learner import LIMITS
+from discreet.learning.searching import prices as search_prices
+from discreet.learning.searching import state as search
 from discreet.values.budget import ZCDP
 from discreet.values.errors import SearchWarning
 from discreet.values.table import MAX_CELLS, Table

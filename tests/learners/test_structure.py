@@ -19,9 +19,7 @@ from discreet.compute.inference import Engine
 from discreet.compute.triangulation import cliques_of, interaction_graph
 from discreet.core.airlock import Airlock
 from discreet.entrance import open_airlock
-from discreet.learning import attribute_sets
 from discreet.learning.adaptive import adaptive
-from discreet.learning.attribute_sets import CANDIDATE_CELLS, expect_noise, list_pairs
 from discreet.learning.greedy import greedy
 from discreet.learning.parent_sets import (
     Bounds,
@@ -34,7 +32,9 @@ from discreet.learning.parent_sets import (
     maximal_sets,
 )
 from discreet.learning.privbayes import privbayes
-from discreet.learning.search_prices import Prices
+from discreet.learning.searching import attribute_sets
+from discreet.learning.searching.attribute_sets import CANDIDATE_CELLS, expect_noise, list_pairs
+from discreet.learning.searching.prices import Prices
 from discreet.networks import examples
 from discreet.networks.network import Network
 from discreet.values.budget import ZCDP, PureDP

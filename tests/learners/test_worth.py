@@ -16,7 +16,7 @@ from discreet.judge.preview import rehearse
 from discreet.judge.replay import replay
 from discreet.learning.adaptive import adaptive
 from discreet.learning.rehearsal import Rehearsal
-from discreet.learning.search_prices import Rates
+from discreet.learning.searching.prices import Rates
 from discreet.networks.network import Network
 from discreet.values.budget import PureDP
 from discreet.values.errors import MechanismError, TooLarge

@@ -21,7 +21,7 @@ from discreet.judge.verify import ALONE, Verification, verify, verify_file
 from discreet.learning.adaptive import adaptive
 from discreet.learning.learner import write_option
 from discreet.learning.privbayes import privbayes
-from discreet.learning.search_prices import Rates
+from discreet.learning.searching.prices import Rates
 from discreet.networks.formats.digits import round_network
 from discreet.networks.formats.release import RELEASE, format_release, make_release, parse_release
 from discreet.networks.network import Network

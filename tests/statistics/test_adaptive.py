@@ -15,7 +15,7 @@ from discreet.core.queries import Choice, Tables
 from discreet.entrance import open_airlock
 from discreet.judge.experiments.empirical_epsilon import EpsilonBound, empirical_epsilon
 from discreet.learning.adaptive import adaptive
-from discreet.learning.search_prices import Rates
+from discreet.learning.searching.prices import Rates
 from discreet.networks.network import Network
 from discreet.values.budget import Finite, PureDP
 from discreet.values.measurement import Measurement

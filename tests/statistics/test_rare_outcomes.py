@@ -17,7 +17,7 @@ from discreet.doors.cli import main
 from discreet.entrance import open_airlock
 from discreet.learning import adaptive as search
 from discreet.learning.privbayes import privbayes
-from discreet.learning.search_prices import Prices, advise_dependence, rows_for_dependence
+from discreet.learning.searching.prices import Prices, advise_dependence, rows_for_dependence
 from discreet.papers.parameters.independent import independent
 from discreet.values.budget import PureDP
 from discreet.values.errors import TableError

@@ -170,7 +170,7 @@ def add_debits(book: Ledger, account: str) -> Finite | None:
 
 def warn_of_noise(schema: Schema, spend: Finite, budget: Finite | None, unit: Unit | None) -> None:
     """Say before anything is paid that a budget is too small for dependence, and what would help."""
-    from discreet.learning.search_prices import advise_dependence
+    from discreet.learning.searching.prices import advise_dependence
 
     protected = unit or Unit.ADD_REMOVE
     advice = advise_dependence(

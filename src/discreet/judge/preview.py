@@ -11,8 +11,8 @@ import numpy as np
 
 from discreet.learning.learner import WITHOUT_GRAPH, choose_learner, learn_network
 from discreet.learning.rehearsal import Rehearsal
-from discreet.learning.search_effort import Effort, count_batches, count_looked, predict_effort
-from discreet.learning.search_prices import MODEL_CELLS, Prices, Rates, advise_dependence, suit_rates
+from discreet.learning.searching.effort import Effort, count_batches, count_looked, predict_effort
+from discreet.learning.searching.prices import MODEL_CELLS, Prices, Rates, advise_dependence, suit_rates
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.budget import ApproxDP, Budget, Finite, PureDP

@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.compute.cliques.model import CliqueModel, ModelTree
-from discreet.learning.attribute_sets import (
+from discreet.learning.greedy import Progress, look_through
+from discreet.learning.learner import count_rows, stated
+from discreet.learning.privbayes import privbayes
+from discreet.learning.searching.attribute_sets import (
     MANY_ATTRIBUTES,
     MOST_CANDIDATES,
     Candidates,
@@ -29,11 +32,7 @@ from discreet.learning.attribute_sets import (
     list_pairs,
     prune,
 )
-from discreet.learning.greedy import Progress, look_through
-from discreet.learning.learner import count_rows, stated
-from discreet.learning.privbayes import privbayes
-from discreet.learning.search import Search
-from discreet.learning.search_prices import (
+from discreet.learning.searching.prices import (
     MODEL_CELLS,
     Prices,
     Rates,
@@ -49,6 +48,7 @@ from discreet.learning.search_prices import (
     share_room,
     suit_rates,
 )
+from discreet.learning.searching.state import Search
 from discreet.networks.network import Network
 from discreet.values.errors import GraphError, MechanismError, TooLarge
 from discreet.values.patience import require_time
@@ -100,7 +100,7 @@ def adaptive(
     if target is not None and target not in airlock.schema.names:
         raise GraphError(f"the target {target!r} is not an attribute of the schema")
     if rates is not None and not isinstance(rates, Rates):
-        raise MechanismError(f"rates must be Rates of discreet.learning.search_prices, not {rates!r}")
+        raise MechanismError(f"rates must be Rates of discreet.learning.searching.prices, not {rates!r}")
     schema, whole = airlock.schema, airlock.read_spend(spend)
     prices = Prices.of(whole, airlock.unit)
     rates = suit_rates(rates or Rates(), schema)

@@ -16,7 +16,7 @@ from discreet.values.patience import require_time
 from discreet.values.table import Array, Table, count_cells
 
 if TYPE_CHECKING:
-    from discreet.learning.search_prices import Prices, Rates
+    from discreet.learning.searching.prices import Prices, Rates
 
 MOST_LISTED = 2**16
 """Sets of one size that are gone through in search of candidates; where there are more, those inside cliques are."""

@@ -8,8 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.learning.attribute_sets import CANDIDATE_CELLS, MANY_ATTRIBUTES, MOST_CANDIDATES, MOST_PAIRS
-from discreet.learning.search_prices import (
+from discreet.learning.searching.attribute_sets import (
+    CANDIDATE_CELLS,
+    MANY_ATTRIBUTES,
+    MOST_CANDIDATES,
+    MOST_PAIRS,
+)
+from discreet.learning.searching.prices import (
     COVERED_CELLS,
     MANY_BATCHES,
     Prices,

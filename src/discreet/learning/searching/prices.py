@@ -11,8 +11,8 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.compute.smoothing import score_levels
-from discreet.learning.attribute_sets import MANY_ATTRIBUTES, cover_pairs, sum_roots
 from discreet.learning.learner import noise_for
+from discreet.learning.searching.attribute_sets import MANY_ATTRIBUTES, cover_pairs, sum_roots
 from discreet.values.budget import ZCDP, Finite
 from discreet.values.schema import Schema
 from discreet.values.table import count_cells

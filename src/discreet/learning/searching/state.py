@@ -17,9 +17,9 @@ from discreet.compute.cliques.model import REACH_CELLS, CliqueModel
 from discreet.compute.cliques.thinning import Evidence, thin
 from discreet.compute.grouping import FEWEST_GROUPS, GROUP_ROWS, Grouping
 from discreet.compute.smoothing import MANY_LEVELS, count_ordered
-from discreet.learning.attribute_sets import MANY_ATTRIBUTES, Candidates, Places, Set, expect_noise
 from discreet.learning.learner import noise_for, predict_noise
-from discreet.learning.search_prices import Prices, Rates
+from discreet.learning.searching.attribute_sets import MANY_ATTRIBUTES, Candidates, Places, Set, expect_noise
+from discreet.learning.searching.prices import Prices, Rates
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.measurement import Measurement
