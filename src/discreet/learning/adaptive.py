@@ -269,8 +269,10 @@ def _choose_batch(
         if turns and not near:
             break
         candidates.drop_oversized(tree, model_cells)
-        room = stretch * float(search.left - part) - cost
-        fitting = candidates.find_fitting(batch, search.prices.table, room, near)
+        left = float(search.left - part)
+        fitting = candidates.find_fitting(batch, search.prices.table, left - cost, near)
+        if not fitting.size:
+            fitting = candidates.find_fitting(batch, search.prices.table, stretch * left - cost, near)
         i = search.choose(candidates, fitting, part) if fitting.size else None
         if i is None:
             if turns is None:
