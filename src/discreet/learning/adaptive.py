@@ -61,6 +61,8 @@ MOST_EFFORT = 8
 """Eight times the candidates still fit into memory."""
 COUNT_PART = Fraction(1, 50)
 """What a private number of rows costs; prices only need it within a few percent."""
+SPARE = 1.5
+"""So many times the price of the noise that is aimed at is enough for the first tables, if others are linked for it."""
 LAST_PART = Fraction(1, 20)
 """A rest below this is not worth spreading over all sets."""
 
@@ -256,9 +258,9 @@ def _choose_batch(
     batch: list[Set] = []
     cost = 0.0
     tree = ModelTree.plan(search.sizes, search.chosen)
-    # Where tables are better than aimed at, one of many cells must not keep others from being linked at all.
+    # Where tables are far better than aimed at, one of many cells must not keep others from being linked at all.
     aimed = price_aimed(search.prices, typical, search.rows, search.rates)
-    stretch = 1.0 if search.chosen else max(1.0, search.prices.table(typical) / aimed)
+    stretch = 1.0 if search.chosen else max(1.0, search.prices.table(typical) / (SPARE * aimed))
     while len(batch) < most:
         require_time()
         # All together have a last word: those who came first may be linked to nothing.
