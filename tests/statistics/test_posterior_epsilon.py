@@ -86,7 +86,7 @@ def test_perturbation_keeps_its_claim(mechanism: object, unit: Unit) -> None:
     check_claim(lambda: empirical_epsilon(*sides, trials=12_000, confidence=SURE), EPSILON, least=0.5)
 
 
-@pytest.mark.parametrize("unit", ROW_UNITS)
+@pytest.mark.parametrize("unit", first_is_quick(ROW_UNITS))
 @pytest.mark.parametrize("kind", ["sample", "maximum"])
 @pytest.mark.parametrize(
     ("nodes", "trials"), [(1, 1500), pytest.param(2, 6000, marks=pytest.mark.slow)], ids=["one", "network"]
@@ -119,7 +119,7 @@ def test_a_draw_of_regression_weights_keeps_its_claim(unit: Unit) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sample", "maximum"])
-@pytest.mark.parametrize("unit", ROW_UNITS)
+@pytest.mark.parametrize("unit", first_is_quick(ROW_UNITS))
 def test_draws_of_many_levels_keep_their_claim(kind: str, unit: Unit) -> None:
     """Five levels, three depths, one row in all: what a row shows on its way down adds up to ε at most."""
     calibrate = calibrate_sample if kind == "sample" else calibrate_maximum
