@@ -68,7 +68,7 @@ class Release(Document):
     """Set if it was made just now, and not read from a file."""
 
     def __repr__(self) -> str:
-        return f"<Release of {len(self.network.nodes)} attributes: {self.promise}>"
+        return f"<Release of {len(self.network.declared)} attributes: {self.promise}>"
 
     def query(
         self,

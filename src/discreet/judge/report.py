@@ -108,7 +108,7 @@ def _write_head(release: Release, loss: Budget, name: str, doubt: str) -> str:
     figures = [
         figure("not verified" if doubt else str(loss), "privacy loss of all that may ever be published"),
         figure(_name_unit(known.unit), f"hides {known.unit.hidden}"),
-        figure(f"{len(network.nodes)} · {len(network.dag.edges())}", "attributes · dependencies"),
+        figure(f"{len(network.declared)} · {len(network.list_arrows())}", "attributes · dependencies"),
         figure(str(len(known.measurements)), f"noisy tables, learner “{known.learner}”"),
     ]
     if errors:

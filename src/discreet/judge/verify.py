@@ -170,7 +170,7 @@ def _verify(release: Release, ledger: Ledger | None) -> Verification:
         ("promise", lambda: _check_promise(release)),
         ("ledger", lambda: _check_ledger(release, ledger)),
     ]
-    form = f"a release of version {RELEASE.version}: {len(release.network.nodes)} attributes, {_count_tables(release)}"
+    form = f"a release of version {RELEASE.version}: {_describe_size(release)}"
     return Verification((Check("form", True, form), *(_run(name, step) for name, step in steps)))
 
 
@@ -185,9 +185,9 @@ def _run(name: str, step: Callable[[], str]) -> Check:
         return Check(name, False, f"malformed: {type(problem).__name__} {show(str(problem))}")
 
 
-def _count_tables(release: Release) -> str:
+def _describe_size(release: Release) -> str:
     count = len(release.provenance.measurements)
-    return f"{count} measured table{'s' * (count != 1)}"
+    return f"{len(release.network.declared)} attributes, {count} measured table{'s' * (count != 1)}"
 
 
 def _check_noise(release: Release) -> str:

@@ -166,6 +166,10 @@ def _measure_together(network: Network, known: Provenance, question: str) -> tup
     axes = tuple(name for name in network.schema.names if name in named)
     if not axes or network._intervals.table().answers(axes):
         return network, ""
+    grouped = [name for name in axes if name in known.details.get("groups", ())]
+    if grouped:
+        said = "would be searched in groups of levels that follow from the rows; questions about whole groups"
+        return network, f"{grouped[0]} {said} have narrower intervals"
     alike = [table for table in known.measurements if len(table.axes) >= min(len(axes), 2)]
     if not alike:
         return network, "the search would leave all attributes independent"
