@@ -141,10 +141,10 @@ def adaptive(
             search.measure(
                 singles, price_singles(prices, list(search.sizes.values()), search.rows, search.rates)
             )
-            search.group(search.find_groups({name for members in kept for name in members}))
+            levels = search.find_alike(frozenset(name for members in kept for name in members))
+            search.group(search.find_groups(levels))
             given = prune(tuple(search.grouping.names[name] for name in members) for members in given)
             alone = [(name,) for name in search.grouping.groups]
-            typical = _find_typical(search.sizes)
             with look_through(airlock, search.grouping.encoding) as search.airlock:
                 model = search.fit()
                 beside = sum(prices.weigh(search.count_cells(found)) for found in alone)

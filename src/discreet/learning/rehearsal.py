@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet.core.counter import cut_families
 from discreet.core.queries import Answer, Choice, Keeper, Query, Tables
+from discreet.core.scores import ModelError
 from discreet.values.budget import Finite
 from discreet.values.errors import AirlockError
 from discreet.values.measurement import Measurement
@@ -23,6 +24,9 @@ from discreet.values.schema.encoding import Encoding
 from discreet.values.statement import Statement
 from discreet.values.table import CountedTables, Table, count_cells, require_cells
 from discreet.values.unit import Unit
+
+SELDOM = 1.5
+"""Few tables are further than this from a model, in L1 of at most 2, as a part of the rows."""
 
 
 @runtime_checkable
@@ -93,7 +97,11 @@ class Rehearsal(Keeper):
                 cells = (count_cells(self.schema[name].size for name in found) for found in query.candidates)
                 self.looked.append((len(query.candidates), sum(cells)))
                 self._count(self._cut(query))
-                return [next((i for i, found in enumerate(query.candidates) if found), 0)]
+                return [
+                    next(
+                        (i for i, found in enumerate(query.candidates) if found and self._finds(query, i)), 0
+                    )
+                ]
         if isinstance(query, Rehearsed):
             return query.rehearse(self._rows, self.schema.sizes)
         raise AirlockError(f"a {type(query).__name__} cannot be rehearsed without rows")
@@ -126,6 +134,11 @@ class Rehearsal(Keeper):
 
     def close(self) -> None:
         """Nothing is held here."""
+
+    def _finds(self, query: Choice, i: int) -> bool:
+        """Whether tables as they mostly are would be chosen: they are not further from a model than this."""
+        limit = SELDOM * self._rows * self.unit.grain
+        return not isinstance(query.score, ModelError) or query.score.handicaps[i] <= limit
 
     def _count(self, requests: Iterable[Sequence[tuple[str, ...]]]) -> None:
         """Note the passes that an engine would need for these requests."""

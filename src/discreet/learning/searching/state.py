@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,15 @@ from discreet.compute.cliques.thinning import Evidence, thin
 from discreet.compute.grouping import FEWEST_GROUPS, GROUP_ROWS, Grouping
 from discreet.compute.smoothing import MANY_LEVELS, count_ordered
 from discreet.learning.learner import noise_for, predict_noise
-from discreet.learning.searching.attribute_sets import MANY_ATTRIBUTES, Candidates, Places, Set, expect_noise
-from discreet.learning.searching.prices import Prices, Rates
+from discreet.learning.searching.attribute_sets import (
+    CANDIDATE_CELLS,
+    MANY_ATTRIBUTES,
+    Candidates,
+    Places,
+    Set,
+    expect_noise,
+)
+from discreet.learning.searching.prices import Prices, Rates, price_likeness
 from discreet.networks.network import Network
 from discreet.networks.provenance import Provenance
 from discreet.values.measurement import Measurement
@@ -66,14 +73,47 @@ class Search:
         levels = self.grouping.encoding.view.sizes
         return count_cells(levels[name] for name in members)
 
-    def find_groups(self, kept: Iterable[str]) -> Grouping:
+    def find_groups(self, kept: frozenset[str]) -> Grouping:
         """Levels put together that noise would drown in a pair, by the margins so far; none of what is kept."""
         most = max(self.rows / self.prices.noise(1, 1 / len(self.sizes)) / GROUP_ROWS, FEWEST_GROUPS)
         if len(self.sizes) > MANY_ATTRIBUTES or max(self.sizes.values()) <= most:
             return self.grouping
         noisy, variances = self.read_measured()
         margins, _ = estimate_margins(noisy, variances, self.grouping.count_ordered(), self.rows)
-        return Grouping.of(self.grouping.schema, margins, most, frozenset(kept))
+        return Grouping.of(self.grouping.schema, margins, most, kept)
+
+    def find_alike(self, kept: frozenset[str]) -> frozenset[str]:
+        """Attributes that are to keep their levels besides: those that say nearly the same as another one.
+
+        Two moments of one call, or a sum and the same sum with tax, follow each other level by level, and groups lose
+        that. One pair after the other is looked for among those that would be put in groups, as long as one is further
+        from independence than any smooth dependence is.
+        """
+        from discreet.core.scores import MOST_ROWS
+
+        wide = list(self.find_groups(kept).groups)
+        pairs = {
+            pair for pair in itertools.combinations(wide, 2) if self.count_cells(pair) <= self.most_cells
+        }
+        part = price_likeness(self.prices, self.rows, self.rates)
+        if not pairs or part > self.rates.likeness:
+            return kept
+        found = list(self.fit().pairs(pairs))
+        cells = np.cumsum([table.cells for table in found])
+        expected = {
+            table.axes: self.rows * table.values
+            for table in found[: int(np.searchsorted(cells, CANDIDATE_CELLS, side="right"))]
+        }
+        for _ in range(int(self.rates.likeness / part)):
+            expected = {pair: values for pair, values in expected.items() if not kept.issuperset(pair)}
+            if not expected:
+                break
+            far = min(self.rates.alike * self.rows, MOST_ROWS)
+            index = self._find_worst(expected, [far] * len(expected), part)
+            if index is None:
+                break
+            kept |= frozenset(list(expected)[index])
+        return kept
 
     def read_measured(self) -> tuple[list[Table], list[float]]:
         """All noisy tables with the variances of their cells, in what is searched."""
@@ -111,25 +151,29 @@ class Search:
 
         Nothing is one of the candidates: the empty set, whose table is the number of rows and never wrong by much.
         """
-        from discreet.core.scores import ModelError
-
         known = expect_noise(*self.read_measured(), self.sizes)
         parts = float(self.left), float(part)
         handicaps = candidates.handicap(fitting, known, self.scored, self.prices, self.rates, parts)
-        score = ModelError(
-            (np.array(self.rows), *(candidates.tables[i] for i in fitting)),
-            handicaps=(0.0, *handicaps.tolist()),
-        )
+        expected = {candidates.sets[i]: candidates.tables[i] for i in fitting}
+        index = self._find_worst(expected, handicaps.tolist(), part)
+        return None if index is None else int(fitting[index])
+
+    def _find_worst(
+        self, expected: Mapping[Set, Array], handicaps: Sequence[float], part: Fraction
+    ) -> int | None:
+        """Which of these sets is furthest from what is expected of it, beyond its handicap; None if none is."""
+        from discreet.core.scores import ModelError
+
         index = self.airlock.select(
-            [(), *(candidates.sets[i] for i in fitting)],
-            score,
+            [(), *expected],
+            ModelError((np.array(self.rows), *expected.values()), handicaps=(0.0, *handicaps)),
             spend=self.whole * part,
             selection="exponential" if self.prices.gaussian else "permute-and-flip",
             request=self.request and f"{self.request}/choice-{len(self.choices)}",
         )
         self.choices.append(index)
         self.left -= part
-        return int(fitting[index - 1]) if index else None
+        return index - 1 if index else None
 
     def is_worth(self, pairs: Sequence[Set], typical: float) -> bool:
         """Whether the best tree of pairs depends by more than its noise would cost, asked for a part of the budget."""
