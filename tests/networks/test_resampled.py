@@ -111,8 +111,7 @@ def test_what_a_search_can_see_is_read_from_what_it_paid(spend: dc.PureDP | dc.Z
         network = dc.learn.adaptive(airlock, spend=spend, sets=[("smoke", "lung")], width=2)
     known = network.provenance
     assert known is not None
-    tables, variances = zip(*((found.noisy, found.law.variance) for found in known.measurements), strict=True)
-    sight = Sight.of(known, tables, variances, 3_000)
+    sight = Sight.of(known, 3_000)
     pairs = [found for found in known.measurements if len(found.axes) == 2]
     typical = np.median([found.law.variance**0.5 for found in pairs])
     assert sight.price * 4**sight.power == pytest.approx(4 * typical)
@@ -121,10 +120,11 @@ def test_what_a_search_can_see_is_read_from_what_it_paid(spend: dc.PureDP | dc.Z
     assert sight.singles["lung"] == pytest.approx(2 * left**0.5)
     epsilon = 2 / sight.choice  # of one choice, by an error that one row moves by 1
     choice = epsilon if isinstance(spend, dc.PureDP) else epsilon**2 / 8
-    paid = sum(float(found.cost.amounts[0]) for found in known.measurements if isinstance(found.cost, Finite))
-    assert paid + choice * len(known.details["choices"]) == pytest.approx(float(spend.amounts[0]))
-    unasked = replace(known, details={**known.details, "choices": []})
-    blind = Sight.of(unasked, tables, variances, 3_000)
+    tables = sum(
+        float(found.cost.amounts[0]) for found in known.measurements if isinstance(found.cost, Finite)
+    )
+    assert tables + choice * len(known.details["choices"]) == pytest.approx(float(spend.amounts[0]))
+    blind = Sight.of(replace(known, details={**known.details, "choices": []}), 3_000)
     with pytest.raises(NetworkError, match="would have hidden"):
         blind.doubt(("lung", "smoke"), np.array([10.0, 90.0]), np.array([50.0, 50.0]))
 

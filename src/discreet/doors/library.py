@@ -203,7 +203,7 @@ def audit(
                 "an audit needs members and a reference (--members, --reference), or one table to be split (--split)"
             )
         key = draw_key()
-        read = [read_rows(rows, published.schema, published.unit, key) for rows in (members, reference)]
+        read = [read_rows(rows, published.declared, published.unit, key) for rows in (members, reference)]
         if read[0].people is not None and read[1].people is not None:
             refuse_shared(read[0].people, read[1].people)
         inside, outside = (Units.of(found, published.unit) for found in read)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -208,12 +208,16 @@ def audit_codes(
         )
     if complete and not published.measurements:
         raise DataError(f"{published.name} holds no noisy tables, so there is no noise to check")
-    refuse_overlap(Units.read(members), Units.read(reference))
+    inside, outside = (
+        replace(units, codes=published.derive(units.codes))
+        for units in (Units.read(members), Units.read(reference))
+    )
+    refuse_overlap(inside, outside)
     return Audit(
         published.name,
-        trace(published, members, reference, errors=errors, confidence=confidence, rng=rng),
+        trace(published, inside, outside, errors=errors, confidence=confidence, rng=rng),
         check_costs(published),
-        check_noise(published.measurements, members) if complete else (),
+        check_noise(published.measurements, inside) if complete else (),
         confidence,
     )
 

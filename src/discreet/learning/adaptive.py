@@ -141,7 +141,8 @@ def adaptive(
             search.measure(
                 singles, price_singles(prices, list(search.sizes.values()), search.rows, search.rates)
             )
-            levels = search.find_alike(frozenset(name for members in kept for name in members))
+            unit = price_unit(prices, typical, search.rows, float(search.left), len(schema), search.rates)
+            levels = search.find_alike(frozenset(name for members in kept for name in members), unit)
             search.group(search.find_groups(levels))
             given = prune(tuple(search.grouping.names[name] for name in members) for members in given)
             alone = [(name,) for name in search.grouping.groups]

@@ -112,7 +112,9 @@ def find_encoding(schema: Schema, provenance: Provenance | None) -> Encoding:
         return Encoding.of("binary" if provenance.details.get("bits") else "hierarchical", declared)
     try:
         found = Encoding.merge(declared, groups)
-        if all(schema[derived.name] == derived.attribute for derived in found.derived):
+        if sorted(found.view.names) == sorted(schema.names) and all(
+            schema[derived.name] == derived.attribute for derived in found.derived
+        ):
             return found
     except SchemaError:
         pass

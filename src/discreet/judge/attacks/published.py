@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from discreet.judge.attacks.codes import Codes, require_rows
 from discreet.networks.network import Network
-from discreet.networks.provenance import Provenance
+from discreet.networks.provenance import Provenance, find_encoding
 from discreet.values.budget import Budget, Finite, Infinite
 from discreet.values.errors import BudgetError
 from discreet.values.graph import DAG
 from discreet.values.measurement import Measurement
 from discreet.values.schema import Schema
+from discreet.values.schema.encoding import Encoding
 from discreet.values.table import Table
 from discreet.values.unit import Unit
 
@@ -37,6 +38,21 @@ class Published:
     promise: Budget | None = None
     """What the release says it cost; None if it says nothing."""
     name: str = "the release"
+    encoding: Encoding | None = None
+    """Which attributes of the schema follow from others, as bits or groups of their levels; None: none does."""
+
+    @property
+    def declared(self) -> Schema:
+        """The attributes of rows."""
+        return self.schema if self.encoding is None else self.encoding.schema
+
+    def derive(self, codes: Codes) -> Codes:
+        """The codes of rows, and of what follows from them in the schema."""
+        derived = () if self.encoding is None else self.encoding.derived
+        added = {
+            found.name: found.lookup()[codes[found.source]] for found in derived if found.name in self.schema
+        }
+        return {**added, **codes}
 
     @property
     def kind(self) -> str:
@@ -89,7 +105,11 @@ class Published:
         if provenance is None:
             return self
         return replace(
-            self, measurements=tuple(provenance.measurements), unit=provenance.unit, promise=provenance.cost
+            self,
+            measurements=tuple(provenance.measurements),
+            unit=provenance.unit,
+            promise=provenance.cost,
+            encoding=find_encoding(self.schema, provenance),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,10 @@ from discreet.values.table import Array, Table, count_cells
 if TYPE_CHECKING:
     from discreet.core.queries import Keeper
     from discreet.values.budget import Finite
+
+
+AFFORDED = 0.25
+"""The most that a pair may cost that keeps its levels, as a part of what is left."""
 
 
 @dataclass(slots=True, eq=False)
@@ -82,37 +86,43 @@ class Search:
         margins, _ = estimate_margins(noisy, variances, self.grouping.count_ordered(), self.rows)
         return Grouping.of(self.grouping.schema, margins, most, kept)
 
-    def find_alike(self, kept: frozenset[str]) -> frozenset[str]:
+    def find_alike(self, kept: frozenset[str], unit: float) -> frozenset[str]:
         """Attributes that are to keep their levels besides: those that say nearly the same as another one.
 
         Two moments of one call, or a sum and the same sum with tax, follow each other level by level, and groups lose
-        that. One pair after the other is looked for among those that would be put in groups, as long as one is further
-        from independence than any smooth dependence is.
+        that. One pair after the other is looked for of which one would be put in groups, as long as one is nearly as
+        far from independence as it can be: L1 = 2·(1 − Σp²), if the one decides the other, whose shares are p. A pair
+        that would cost too much at this unit is none of them: it could not be measured level by level.
         """
-        from discreet.core.scores import MOST_ROWS
-
-        wide = list(self.find_groups(kept).groups)
-        pairs = {
-            pair for pair in itertools.combinations(wide, 2) if self.count_cells(pair) <= self.most_cells
-        }
+        most = min(self.most_cells, replace(self.prices, unit=unit).reach(AFFORDED * float(self.left)))
+        wide = set(self.find_groups(kept).groups)
+        large = [name for name, size in self.sizes.items() if size > FEWEST_GROUPS]
         part = price_likeness(self.prices, self.rows, self.rates)
-        if not pairs or part > self.rates.likeness:
+        if not wide or part > self.rates.likeness:
             return kept
-        found = list(self.fit().pairs(pairs))
-        cells = np.cumsum([table.cells for table in found])
-        expected = {
-            table.axes: self.rows * table.values
-            for table in found[: int(np.searchsorted(cells, CANDIDATE_CELLS, side="right"))]
+        fitting = {
+            pair
+            for pair in itertools.combinations(large, 2)
+            if wide.intersection(pair) and self.count_cells(pair) <= most
         }
+        expected: dict[Set, Array] = {}
+        farthest: dict[Set, float] = {}
+        cells = 0
+        for table in self.fit().pairs(fitting):
+            even = max(float((table.values.sum(axis=axis) ** 2).sum()) for axis in (0, 1))
+            cells += table.cells
+            if cells <= CANDIDATE_CELLS and 1 - even >= self.rates.uneven:
+                expected[table.axes] = self.rows * table.values
+                farthest[table.axes] = self.rates.alike * 2 * (1 - even) * self.rows
         for _ in range(int(self.rates.likeness / part)):
-            expected = {pair: values for pair, values in expected.items() if not kept.issuperset(pair)}
-            if not expected:
+            left = [pair for pair in expected if not kept.issuperset(wide.intersection(pair))]
+            if not left:
                 break
-            far = min(self.rates.alike * self.rows, MOST_ROWS)
-            index = self._find_worst(expected, [far] * len(expected), part)
+            handicaps = [farthest[pair] for pair in left]
+            index = self._find_worst({pair: expected[pair] for pair in left}, handicaps, part)
             if index is None:
                 break
-            kept |= frozenset(list(expected)[index])
+            kept |= frozenset(left[index])
         return kept
 
     def read_measured(self) -> tuple[list[Table], list[float]]:

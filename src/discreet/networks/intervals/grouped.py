@@ -16,8 +16,10 @@ Question = tuple[tuple[str, ...], Array, Mapping[str, Sequence[int]]]
 def put_together(
     found: Derived, targets: tuple[str, ...], functions: Array, evidence: Mapping[str, Sequence[int]]
 ) -> Question:
-    """The question about groups in place of their source; as it is if it tells levels of a group apart."""
+    """The question about groups in place of their source; as it is if it tells levels of a group apart, or has both."""
     name, groups = found.source, found.lookup()
+    if found.name in targets or found.name in evidence:
+        return targets, functions, evidence
     firsts = np.unique(groups, return_index=True)[1]
     lifted, known = functions, dict(evidence)
     if name in targets:

@@ -244,7 +244,7 @@ class IntervalPolicy:
         """Releases made again from this one, once; refused where the network was not fitted by a search."""
         if self._resampled is None:
             known = self.provenance
-            if known is None or not known.details.get("batches"):
+            if known is None or not known.details.get("batches") or known.details.get("auxiliary"):
                 reason = self.table().explain(names)
                 raise NetworkError(
                     f"no calibrated intervals: {reason[:1].lower()}{reason[1:-1]}, so how far the network's guess is "

@@ -25,14 +25,13 @@ import numpy as np
 
 from discreet.compute.cliques.entropy import fit_tables
 from discreet.compute.cliques.model import CliqueModel
-from discreet.compute.grouping import Grouping
 from discreet.compute.sampling import Seed, prepare
 from discreet.networks.intervals.calibrated import INSTEAD
 from discreet.networks.intervals.shares import Estimate
 from discreet.networks.intervals.unseen import Sight
-from discreet.networks.provenance import Provenance, find_encoding
+from discreet.networks.provenance import Provenance
 from discreet.values.errors import NetworkError
-from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Law, Measurement
+from discreet.values.measurement import DiscreteGaussian, DiscreteLaplace, Law
 from discreet.values.schema import Schema
 from discreet.values.table import Array, Table, count_cells
 
@@ -129,35 +128,29 @@ class Resampled:
 
 
 def draw_releases(schema: Schema, provenance: Provenance, *, rng: Seed, draws: int = DRAWS) -> Resampled:
-    """Releases made again from the tables of an adaptive search: rows, tables, noise, model.
-
-    What was searched in groups of levels is made again as groups.
-    """
-    grouping = Grouping(find_encoding(schema, provenance))
+    """Releases made again from the tables of an adaptive search: rows, tables, noise, model."""
     measured = [found for found in provenance.measurements if found.rate == 1]
     public = None if provenance.rows is None else float(provenance.rows)
-    merged = [grouping.merge_noisy(found.noisy, found.law.variance) for found in measured]
-    tables, variances = [table for table, _ in merged], [variance for _, variance in merged]
-    model, rows = fit_tables(grouping.sizes, tables, variances, public)
+    variances = [found.law.variance for found in measured]
+    model, rows = fit_tables(schema.sizes, [found.noisy for found in measured], variances, public)
     dag, cpts = model.network()
     source = np.random.default_rng(rng)
     sampler = prepare([cpts[dag.index(name)] for name in dag.order], int(source.integers(2**31)))
-    expected = [rows * _find_margin(model, table.axes) for table in tables]
-
-    def remake(codes: dict[str, Array], found: Measurement, mean: Array, axes: tuple[str, ...]) -> Table:
-        noise = Table(found.axes, draw_noise(found.law, found.noisy.values.shape, source))
-        return Table(axes, count_like(codes, axes, mean, rows) + grouping.merge(noise).values)
-
+    expected = [rows * _find_margin(model, found.axes) for found in measured]
     made = []
     for k in range(draws):
         codes = sampler.restart(k).draw(0, min(math.ceil(rows), MOST_ROWS))
         noisy = [
-            remake(codes, found, mean, table.axes)
-            for found, mean, table in zip(measured, expected, tables, strict=True)
+            Table(
+                found.axes,
+                count_like(codes, found.axes, mean, rows)
+                + draw_noise(found.law, found.noisy.values.shape, source),
+            )
+            for found, mean in zip(measured, expected, strict=True)
         ]
-        made.append(Draw(codes, *fit_tables(grouping.sizes, noisy, variances, public)))
-    sets = tuple(frozenset(table.axes) for table in tables)
-    return Resampled(model, rows, sets, Sight.of(provenance, tables, variances, rows), tuple(made))
+        made.append(Draw(codes, *fit_tables(schema.sizes, noisy, variances, public)))
+    sets = tuple(frozenset(found.axes) for found in measured)
+    return Resampled(model, rows, sets, Sight.of(provenance, rows), tuple(made))
 
 
 def count_like(codes: dict[str, Array], names: Sequence[str], expected: Array, rows: float) -> Array:

@@ -19,7 +19,6 @@ from discreet.compute.bounds.counting import CountIntervals, narrow
 from discreet.compute.region.margins import Members, Region, cut_batches, price_table
 from discreet.compute.region.relaxation import Relaxation, choose_helpers
 from discreet.networks.evidence import CodeSets
-from discreet.networks.intervals.calibrated import INSTEAD
 from discreet.networks.intervals.grouped import Question, put_together
 from discreet.networks.intervals.resampled import Resampled
 from discreet.networks.intervals.shares import Estimate, bound_count, bound_mean, estimate_counts, guess_rows
@@ -98,16 +97,15 @@ class TableIntervals:
         return self.region.holds(self._spell(names).names)
 
     def lift(self, targets: Sequence[str], functions: Array, evidence: CodeSets) -> Question:
-        """The same question about groups of levels, where it tells no two levels of a group apart.
+        """The same question about groups of levels, where it tells no two levels of a group apart and a table holds it.
 
         What a search has put in groups it has measured beside other attributes as groups alone.
         """
-        question = tuple(targets), functions, evidence
-        if self._encoding.nests and not self.region.holds(self._spell([*targets, *evidence]).names):
+        asked = lifted = (tuple(targets), functions, evidence)
+        if self._encoding.kind == "merged" and not self.answers([*targets, *evidence]):
             for found in self._encoding.derived:
-                if found.name in self.schema:
-                    question = put_together(found, *question)
-        return question
+                lifted = put_together(found, *lifted)
+        return lifted if self.answers([*lifted[0], *lifted[2]]) else asked
 
     def count_rows(self) -> tuple[int, int]:
         """The least and the greatest number of rows of the table."""
@@ -143,13 +141,6 @@ class TableIntervals:
         if self.region.holds(spelled.names):
             tables = [table for batch in self.region.batches for table in batch.tables]
             return estimate_counts(tables, spelled.names, parts), world
-        for found in self._encoding.derived:
-            if self._encoding.kind == "merged" and found.source in spelled.names:
-                raise NetworkError(
-                    f"no calibrated intervals: beside others {found.source} was measured in groups of levels, so how "
-                    f"levels of a group differ cannot be told; ask for whole groups, which are the levels of "
-                    f"{found.name}; {INSTEAD}"
-                )
         return beyond().estimate(spelled.names, parts, targets, world=world), False
 
     def explain(self, names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ levels of the first attribute with the noise σ_a that is left in them, and s th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from discreet.networks.intervals.calibrated import INSTEAD
 from discreet.networks.provenance import Provenance
 from discreet.values.budget import Finite, PureDP
 from discreet.values.errors import NetworkError
-from discreet.values.table import Array, Table
+from discreet.values.table import Array
 
 HIDDEN = 0.4
 """θ, the part of the noise that a dependence may have and be left out [measured]; a search asks for 0.2 and more."""
@@ -46,31 +46,28 @@ class Sight:
     """The scale of the noise in a choice; infinite if none was made."""
 
     @classmethod
-    def of(
-        cls, provenance: Provenance, tables: Sequence[Table], variances: Sequence[float], rows: float
-    ) -> Sight:
-        """What a search could see in these noisy tables of what it looked at, with the variances of their cells."""
+    def of(cls, provenance: Provenance, rows: float) -> Sight:
+        """What the search of a release could see."""
+        measured = [found for found in provenance.measurements if found.rate == 1 and found.law.variance > 0]
         pure, cost = isinstance(provenance.cost, PureDP), provenance.cost
-        measured = [found for found in provenance.measurements if found.rate == 1]
         power = 1 / 2 if pure else 2 / 3
-        noisy = [found for found in zip(tables, variances, strict=True) if found[1] > 0]
         prices = [
-            math.sqrt(variance) * table.cells ** (1 - power)
-            for table, variance in noisy
-            if len(table.axes) > 1
+            math.sqrt(found.law.variance) * found.cells ** (1 - power)
+            for found in measured
+            if len(found.axes) > 1
         ]
         precision: dict[str, float] = {}
         sizes: dict[str, int] = {}
-        for table, variance in noisy:
-            for name, size in table.sizes.items():
-                precision[name] = precision.get(name, 0.0) + size / (variance * table.cells)
+        for found in measured:
+            for name, size in found.noisy.sizes.items():
+                precision[name] = precision.get(name, 0.0) + size / (found.law.variance * found.cells)
                 sizes[name] = size
         singles = {name: sizes[name] / math.sqrt(known) for name, known in precision.items()}
         count = len(provenance.details.get("choices", ()))
         choice = math.inf
         if count and isinstance(cost, Finite):
-            paid = sum(found.cost.amounts[0] for found in measured if isinstance(found.cost, Finite))
-            part = max(float(cost.amounts[0] - paid) / count, 1e-12)
+            tables = sum(found.cost.amounts[0] for found in measured if isinstance(found.cost, Finite))
+            part = max(float(cost.amounts[0] - tables) / count, 1e-12)
             choice = 2 * sum(provenance.unit.moves) / (part if pure else math.sqrt(8 * part))
         return cls(rows, float(np.median(prices or [math.inf])), power, singles, choice)
 

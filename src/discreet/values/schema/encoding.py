@@ -247,7 +247,7 @@ def _climb(found: Attribute) -> list[Derived]:
 def _group(found: Attribute, name: str, numbers: Sequence[int]) -> Derived:
     """The attribute with its levels in groups; missing and other values keep their names where they are alone."""
     whole = isinstance(numbers, list | tuple) and all(type(number) is int for number in numbers)
-    if not whole or len(numbers) != found.size or set(numbers) != set(range(max(numbers, default=-1) + 1)):
+    if not whole or len(numbers) != found.size or set(numbers) != set(range(len(set(numbers)))):
         raise SchemaError(
             f"the groups of {show(found.name)} need a number for each of its {found.size} levels, counted from 0 "
             "without a gap"
