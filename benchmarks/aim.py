@@ -139,30 +139,6 @@ def fit(sizes: dict[str, int], codes: Codes, budget: str, epsilon: str):  # type
         return adaptive(airlock, spend=spend)
 
 
-def try_merging(folder: Path, table: str, budget: str, epsilon: str, bins: int, seed: int) -> float:
-    """The error of balanced rows where levels are merged into so many bins; see `_merged_levels`."""
-    from _merged_levels import draw_merged
-    from discreet.entrance import open_airlock
-    from discreet.learning.adaptive import adaptive
-    from discreet.values.budget import ZCDP, PureDP
-    from discreet.values.schema import Schema
-
-    def learn(fewer: dict[str, int], merged: Codes, amount: float):  # type: ignore[no-untyped-def]
-        spend = ZCDP(f"{amount:.9f}") if budget == "rho" else PureDP(f"{amount:.9f}")
-        schema = Schema.of({name: range(size) for name, size in fewer.items()})
-        with open_airlock(merged, schema, budget=spend) as airlock:
-            return adaptive(airlock, spend=spend)
-
-    sizes, codes = read_codes(folder, table)
-    amount = float(read_spend(budget, epsilon).amounts[0])
-    drawn = draw_merged(sizes, codes, amount, budget == "epsilon", bins, learn, seed)
-    apart = [
-        np.abs(count_shares(codes, sizes, members) - count_shares(drawn, sizes, members)).sum() / 2
-        for members in pick_triples(list(sizes))
-    ]
-    return float(np.mean(apart))
-
-
 def work(folder: Path, table: str, budget: str, epsilon: str, seed: int) -> Run:
     """Fit and compare, in this process."""
     sizes, codes = read_codes(folder, table)
@@ -331,7 +307,6 @@ def main() -> None:
     parser.add_argument("--epsilons", nargs="*", default=list(EPSILONS))
     parser.add_argument("--budgets", nargs="*", choices=("rho", "epsilon"), default=["rho", "epsilon"])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--merged", type=int, metavar="BINS", help="only try levels merged into so many bins")
     parser.add_argument("--out", type=Path, default=Path("results"), help="aim.csv there is added to")
     parser.add_argument(
         "--one", nargs=4, metavar=("TABLE", "BUDGET", "EPSILON", "SEED"), help=argparse.SUPPRESS
@@ -340,16 +315,6 @@ def main() -> None:
     if arguments.one:
         table, budget, epsilon, seed = arguments.one
         print(json.dumps(asdict(work(arguments.data, table, budget, epsilon, int(seed)))))
-        return
-    if arguments.merged:
-        for table, epsilon, budget in itertools.product(
-            arguments.tables, arguments.epsilons, arguments.budgets
-        ):
-            errors = [
-                try_merging(arguments.data, table, budget, epsilon, arguments.merged, seed)
-                for seed in range(arguments.repeats)
-            ]
-            print(f"merged_{table}_{budget}_{epsilon}: {np.mean(errors):.4f}", flush=True)
         return
     arguments.out.mkdir(parents=True, exist_ok=True)
     figures = read_figures(arguments.data)
