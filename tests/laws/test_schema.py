@@ -244,3 +244,9 @@ def test_what_a_schema_offers() -> None:
     assert repr(schema) == "Schema(4 attributes: age[3], smoke[2], pay[2], n[2])"
     assert repr(age) == "Attribute('age', 2 bins: '[0, 18)', '[18, inf)', '?')"
     assert len(repr(Schema.of({f"a{i}": range(5_000) for i in range(20)}))) < 200
+
+
+def test_names_of_numpy_are_plain_texts() -> None:
+    """What is written down of a search would differ from what was read back."""
+    schema = Schema.of({np.str_("a"): ["x", "y"], np.str_("b"): range(3)})
+    assert [type(name) for name in schema.names] == [str, str]

@@ -51,6 +51,9 @@ class Attribute:
 
     def __post_init__(self) -> None:
         require_name("attribute name", self.name)
+        object.__setattr__(
+            self, "name", str(self.name)
+        )  # NumPy's own texts are written otherwise in messages
         try:
             if len(self.type) == 0:
                 object.__setattr__(self, "type", self.inferred_type)
